@@ -11,6 +11,7 @@ import json
 import pathlib
 import shlex
 import statistics
+import subprocess
 import sys
 import tempfile
 
@@ -39,8 +40,7 @@ def subject(options):
     return {"network": ours.recipe_words(case), "batch": case.batch, "precision": case.precision}, case.name
 
 
-def run(options, folder, caches):
-    fields, name = subject(options)
+def run(options, fields, name, folder, caches):
     command = shlex.split(
         COMMAND.format(**fields, program=shlex.quote(str(options.program)), device=options.device, folder=shlex.quote(str(folder)))
     )
@@ -59,6 +59,16 @@ def run(options, folder, caches):
     return told | line | {"milliseconds": statistics.median(told["milliseconds"])}
 
 
+def measure(options):
+    """A line for each start, as it ends."""
+    fields, name = subject(options)
+    with tempfile.TemporaryDirectory(prefix="tessera-first-start-") as root:
+        for caches, place in STARTS:
+            folder = pathlib.Path(root) / place
+            folder.mkdir(exist_ok=True)
+            yield run(options, fields, name, folder, caches)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="bench/first_start", description=__doc__.partition(": ")[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -66,18 +76,14 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     moment = report.now()
     origin = ours.origin(options, moment)
-    with tempfile.TemporaryDirectory(prefix="tessera-first-start-") as root:
-        for caches, place in STARTS:
-            folder = pathlib.Path(root) / place
-            folder.mkdir(exist_ok=True)
-            try:
-                line = run(options, folder, caches)
-            except (ours.OursError, OSError, ValueError, KeyError) as error:
-                say(f"first_start: {error}")
-                return 1
-            say(f"{line['case']}, our files {caches}: ready in {line['ready_seconds']:.1f} s, of which compiled in "
+    try:
+        for line in measure(options):
+            say(f"{line['case']}, our files {line['caches']}: ready in {line['ready_seconds']:.1f} s, of which compiled in "
                 f"{line['compile_seconds']:.1f} s, {line['milliseconds']:.3f} ms")
             report.append(line | origin, options.results / f"{moment[:10]}-first-start.jsonl")
+    except (ours.OursError, OSError, ValueError, KeyError, subprocess.CalledProcessError) as error:
+        say(f"first_start: {error}")
+        return 1
     return 0
 
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from program import ENDLESS, LONG, ProgramTest, checkpoint
+from program import ENDLESS, LONG, PROGRAM, ProgramTest, checkpoint
 
 BOUND = 20  # seconds in which all must have ended; sanitizers and busy machines are slow
 
@@ -284,13 +284,14 @@ class FaultTest(LaunchTest):
 class DifferenceTest(LaunchTest):
     """Ranks that somebody starts one by one, and not alike."""
 
-    def start_rank(self, rank, *words, folder=None, ranks=2, heartbeat=5):
+    def start_rank(self, rank, *words, folder=None, ranks=2, heartbeat=5, program=PROGRAM):
         environment = {**os.environ, "TESSERA_RANK": str(rank), "TESSERA_RANKS": str(ranks), "TESSERA_ADDRESS": str(self.root / "meeting"),
                        "TESSERA_HEARTBEAT_SECONDS": str(heartbeat), "OMP_NUM_THREADS": "1"}
-        return self.start_in(environment, *words, folder=folder)
+        return self.start_in(environment, *words, folder=folder, program=program)
 
-    def start_in(self, environment, *words, folder=None):
-        process = subprocess.Popen(self.words("train", self.recipe, "--out", self.root / "run", "--quiet", *words), text=True,
+    def start_in(self, environment, *words, folder=None, program=PROGRAM):
+        command = self.words("train", self.recipe, "--out", self.root / "run", "--quiet", *words)
+        process = subprocess.Popen([program, *command[1:]], text=True,
                                    cwd=folder or self.root, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.kill)
         return process
@@ -317,6 +318,20 @@ class DifferenceTest(LaunchTest):
     def test_another_recipe_is_named(self):
         ends = self.ends_of(self.start_rank(0), self.start_rank(1, "--set", "train.seed=2"))
         self.check_ends(ends, "rank 1 has another recipe than rank 0: 'seed = 2' in place of 'seed = 1'")
+
+    def test_another_program_is_named(self):
+        # What the linker calls a build: a note of the length of its name, that of a hash, and its kind.
+        content = bytearray(pathlib.Path(PROGRAM).read_bytes())
+        head = (4).to_bytes(4, "little") + (20).to_bytes(4, "little") + (3).to_bytes(4, "little") + b"GNU\0"
+        self.assertEqual(content.count(head), 1)
+        place = content.index(head) + len(head)
+        known = content[place:place + 20].hex()
+        content[place] ^= 1
+        other = self.root / "tessera"
+        other.write_bytes(content)
+        other.chmod(0o755)
+        ends = self.ends_of(self.start_rank(0), self.start_rank(1, program=other))
+        self.check_ends(ends, "rank 1 has another program than rank 0: ", known, content[place:place + 20].hex())
 
     def test_other_data_are_named(self):
         # One path, with something else after it for one of them.

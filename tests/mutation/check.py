@@ -49,6 +49,8 @@ class Running:
             return 1, ""
         with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             self.processes.add(process)
+            if self.ends:  # meanwhile
+                process.kill()
             _, errors = process.communicate()
             self.processes.discard(process)
         return process.returncode, errors.decode(errors="replace")
