@@ -320,18 +320,17 @@ class DifferenceTest(LaunchTest):
         self.check_ends(ends, "rank 1 has another recipe than rank 0: 'seed = 2' in place of 'seed = 1'")
 
     def test_another_program_is_named(self):
-        # What the linker calls a build: a note of the length of its name, that of a hash, and its kind.
+        # What the linker calls a build: a note of the lengths of its name and of its content, and its kind.
         content = bytearray(pathlib.Path(PROGRAM).read_bytes())
-        head = (4).to_bytes(4, "little") + (20).to_bytes(4, "little") + (3).to_bytes(4, "little") + b"GNU\0"
-        self.assertEqual(content.count(head), 1)
-        place = content.index(head) + len(head)
-        known = content[place:place + 20].hex()
+        (note,) = re.finditer(rb"\x04\0\0\0([\x08\x10\x14])\0\0\0\x03\0\0\0GNU\0", content)
+        place, size = note.end(), note[1][0]
+        known = content[place:place + size].hex()
         content[place] ^= 1
         other = self.root / "tessera"
         other.write_bytes(content)
         other.chmod(0o755)
         ends = self.ends_of(self.start_rank(0), self.start_rank(1, program=other))
-        self.check_ends(ends, "rank 1 has another program than rank 0: ", known, content[place:place + 20].hex())
+        self.check_ends(ends, "rank 1 has another program than rank 0: ", known, content[place:place + size].hex())
 
     def test_other_data_are_named(self):
         # One path, with something else after it for one of them.
