@@ -17,6 +17,8 @@ namespace tessera {
 // depend on each other.
 inline constexpr const char* kClusterKind = "cluster";
 inline constexpr const char* kClustersKind = "clusters";
+// A matrix product, alone or fused already, and elementwise work that reads it.
+inline constexpr const char* kEndedProductKind = "ended_product";
 
 using NodeSet = std::unordered_set<const Node*>;
 

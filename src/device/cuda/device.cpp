@@ -19,6 +19,7 @@
 #include "device/cuda/fusion_patterns.h"
 #include "device/cuda/image/jpeg_decoder.h"
 #include "device/cuda/kernel_registry.h"
+#include "device/cuda/matmul/ended_product.h"
 #include "device/cuda/matmul/logit_rows.h"
 #include "device/cuda/matmul/padded_matmul.h"
 #include "device/cuda/runtime/memory_pool.h"
@@ -105,6 +106,9 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.clusters_take = clusters_take;
   target.reductions_per_cluster = kReductionsOfACluster;
   target.values_per_group = kValuesOfAGroup;
+  target.ends_products = [context = context_](const Node& product, const Node& reader) {
+    return ends_product(product, reader, context->traits());
+  };
   // Of gradients that NCCL exchanges beside the backward pass, as PyTorch has it.
   target.bucket_bytes = int64_t{25} << 20;
   target.joined_reduction_alignment = memory_alignment();

@@ -193,7 +193,7 @@ bool ClusterPrinter::may_overwrite(size_t output, size_t input) const {
 std::string ClusterPrinter::parameters(std::vector<Argument>& arguments) const {
   std::vector<std::string> list;
   for (size_t i = 0; i < operands_.size(); ++i) {
-    if (!operands_[i].used && !operands_[i].counter) continue;
+    if (!reads(i)) continue;
     // What is broadcast is never written over, so that the compiler may keep it.
     const char* qualifier = operands_[i].dense ? "" : " __restrict__";
     list.push_back(fmt::format("const {}*{} x{}", device_type(body_.inputs()[i]->data_type()), qualifier, i));
@@ -264,21 +264,39 @@ std::string ClusterPrinter::expression(const Node& node) const {
     return fmt::format("op_is_finite(rounded<{}>({}))", device_type(node.input(0)->data_type()),
                        name_of(node.input(0)));
   }
+  if (is_half(node.output()->data_type()) && (name == "tanh" || name == "sigmoid"))
+    return fmt::format("{}_in_half({})", name, name_of(node.input(0)));
   std::vector<std::string> operands;
   for (const Value* input : node.inputs()) operands.push_back(name_of(input));
   return fmt::format("op_{}({})", name, fmt::join(operands, ", "));
 }
 
-std::string ClusterPrinter::prologue() const {
-  std::string text;
+std::vector<ClusterLoad> ClusterPrinter::loads() const {
+  std::vector<ClusterLoad> result;
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (!operands_[i].used) continue;
+    const DataType type = body_.inputs()[i]->data_type();
+    const std::vector<int64_t>& strides = space_.strides[i];
+    ClusterLoad load{.input = i, .name = {}, .type = {}, .expression = {}};
+    // Of one axis alone rows and columns are merged.
+    load.per_column = std::all_of(strides.begin(), strides.end() - (strides.size() > 1 ? 1 : 0),
+                                  [](int64_t s) { return s == 0; });
     if (operands_[i].pack) {
-      text += fmt::format("    const auto p{0} = load<V>(x{0} + ({1}));\n", i, offset_of(i));
+      load.name = fmt::format("p{}", i);
+      load.type = fmt::format("Pack<{}, V>", device_type(type));
+      load.expression = fmt::format("load<V>(x{} + ({}))", i, offset_of(i));
     } else {
-      text += fmt::format("    const auto a{0} = widen(x{0}[{1}]);\n", i, offset_of(i));
+      load.name = fmt::format("a{}", i);
+      load.type = lane_type(type);
+      load.expression = fmt::format("widen(x{}[{}])", i, offset_of(i));
     }
+    result.push_back(std::move(load));
   }
+  return result;
+}
+
+std::string ClusterPrinter::random_numbers() const {
+  std::string text;
   for (const auto& node : body_.nodes()) {
     if (!node->schema().traits.random) continue;
     text += fmt::format("    float u{0}[V]; uniform<{1}, V>(x{2}, {3}u, e, u{0});\n",
@@ -289,7 +307,14 @@ std::string ClusterPrinter::prologue() const {
 }
 
 std::string ClusterPrinter::step(bool rows) const {
-  std::string text = prologue();
+  std::string text;
+  for (const ClusterLoad& load : loads())
+    text += fmt::format("    const auto {} = {};\n", load.name, load.expression);
+  return text + work(rows, "store<V>");
+}
+
+std::string ClusterPrinter::work(bool rows, std::string_view store) const {
+  std::string text = random_numbers();
   const auto is_reduction = [&](size_t output) {
     return std::any_of(reductions_.begin(), reductions_.end(),
                        [&](const auto& reduction) { return reduction.output == output; });
@@ -322,7 +347,7 @@ std::string ClusterPrinter::step(bool rows) const {
   }
   text += "    }\n";
   for (size_t i = 0; i < body_.outputs().size(); ++i) {
-    if (!is_reduction(i)) text += fmt::format("    store<V>(y{0} + e, q{0});\n", i);
+    if (!is_reduction(i)) text += fmt::format("    {0}(y{1} + e, q{1});\n", store, i);
   }
   return text;
 }

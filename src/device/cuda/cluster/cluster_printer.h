@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -10,6 +11,15 @@
 #include "device/cuda/codegen/generated_kernel.h"
 
 namespace tessera::cuda {
+
+// What a step reads of an operand, before it computes.
+struct ClusterLoad {
+  size_t input = 0;        // of the body
+  std::string name;        // that the step's work knows it by
+  std::string type;        // of a variable that holds it
+  std::string expression;  // reads it, for the element `e`, whose coordinates may be asked for
+  bool per_column = false; // the same in all rows: in whatever axis but the innermost
+};
 
 // An ending reduction.
 struct ClusterReduction {
@@ -40,6 +50,13 @@ class ClusterPrinter {
   // The step: loads, computes and stores `vector()` elements from `e` on; the values to reduce are added to
   // `r0`, `r1`, ..., arrays of `vector()` accumulators, or of one with `rows`.
   std::string step(bool rows) const;
+  // The two halves of a step; `store` is the function that stores, such as
+  // "store<V>".
+  std::vector<ClusterLoad> loads() const;
+  std::string work(bool rows, std::string_view store) const;
+
+  // Whether the step reads the input at all, if only to draw random numbers by it.
+  bool reads(size_t input) const { return operands_[input].used || operands_[input].counter; }
 
  private:
   struct Operand {
@@ -58,7 +75,7 @@ class ClusterPrinter {
   std::string offset_of(size_t input) const;
   std::string name_of(const Value* value) const;
   std::string expression(const Node& node) const;
-  std::string prologue() const;
+  std::string random_numbers() const;
 
   const Graph& body_;
   Shape shape_;

@@ -17,6 +17,24 @@ namespace {
 // what that has written: a microsecond less for each launch.
 constexpr int kFirstThatStartsAhead = 90;
 
+CUtensorMap encoded(const TensorMapArgument& map, CUdeviceptr matrix) {
+  CUtensorMap result;
+  const std::array<cuuint64_t, 2> extents{static_cast<cuuint64_t>(map.columns),
+                                          static_cast<cuuint64_t>(map.rows)};
+  const cuuint64_t row_bytes = extents[0] * static_cast<cuuint64_t>(size_of(map.type));
+  const std::array<cuuint32_t, 2> tile{static_cast<cuuint32_t>(map.tile_columns),
+                                       static_cast<cuuint32_t>(map.tile_rows)};
+  const std::array<cuuint32_t, 2> steps{1, 1};
+  const CUtensorMapDataType type = map.type == DataType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                                              : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  check(driver().cuTensorMapEncodeTiled_(
+            &result, type, 2, reinterpret_cast<void*>(matrix), extents.data(), &row_bytes, tile.data(),
+            steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        "describing a matrix to the unit that copies it");
+  return result;
+}
+
 class GeneratedKernel : public Kernel {
  public:
   GeneratedKernel(Context& context, GeneratedProgram program)
@@ -33,6 +51,10 @@ class GeneratedKernel : public Kernel {
     for (Call& call : calls_) {
       for (size_t i = 0; i < call.values.size(); ++i)
         call.values[i] = resolve(call.launch->arguments[i], arguments);
+      for (size_t i = 0; i < call.maps.size(); ++i) {
+        const TensorMapArgument& map = call.launch->maps[i];
+        call.maps[i] = encoded(map, resolve(map.matrix, arguments));
+      }
       if (call.launch->copies && call.values[0] == call.values[1]) continue;
       start(call, stream_of(arguments.queue));
     }
@@ -42,8 +64,9 @@ class GeneratedKernel : public Kernel {
   struct Call {
     const Launch* launch = nullptr;
     CUfunction function = nullptr;
+    std::vector<CUtensorMap> maps;
     std::vector<CUdeviceptr> values;
-    std::vector<void*> parameters;  // into the values
+    std::vector<void*> parameters;  // into the maps and values
   };
 
   // What a recording of runs cannot hold, and thus what the first run does.
@@ -56,6 +79,8 @@ class GeneratedKernel : public Kernel {
       Call& call = calls.emplace_back();
       call.launch = &launch;
       call.function = module_->function(launch.entry);
+      call.maps.resize(launch.maps.size());
+      for (CUtensorMap& map : call.maps) call.parameters.push_back(&map);
       call.values.resize(launch.arguments.size());
       const auto array = static_cast<size_t>(launch.array);
       for (size_t i = 0; i < call.values.size(); ++i) {

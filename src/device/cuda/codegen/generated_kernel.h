@@ -74,6 +74,14 @@ std::string calling_entry(std::string_view name, int threads, const PointerList&
                           std::string_view structure, std::string_view function, int blocks,
                           Beginning beginning = Beginning::wait);
 
+// A matrix of 16-bit numbers, row by row, as the unit of compute capability 9.0 that copies tiles knows it.
+struct TensorMapArgument {
+  Argument matrix;
+  DataType type = DataType::bf16;
+  int64_t rows = 1, columns = 1;
+  int64_t tile_rows = 1, tile_columns = 1;  // of a copy; a row of it takes 128 bytes, which are swizzled
+};
+
 struct Launch {
   std::string entry;
   int64_t blocks = 0;  // none: nothing is launched
@@ -84,6 +92,7 @@ struct Launch {
   int cluster = 1;           // so many blocks, side by side, reach each other's shared memory
   bool resident = false;     // all blocks run at the same time, so that they may wait for each other
   int64_t array = 0;         // so many arguments, the first ones, are one array by value
+  std::vector<TensorMapArgument> maps = {};  // before the arguments
   bool copies = false;       // the first argument to the second: left out where both are one place
 };
 

@@ -66,6 +66,7 @@ namespace tessera::cuda {
   X(cuModuleUnload)                 \
   X(cuModuleGetFunction)            \
   X(cuFuncSetAttribute)             \
+  X(cuTensorMapEncodeTiled)         \
   X(cuLaunchKernelEx)
 
 #define TESSERA_NVRTC_FUNCTIONS(X) \
