@@ -1,5 +1,5 @@
-// The unit that copies tiles of matrices to shared memory by itself, and barriers in shared memory that count its
-// bytes: of compute capability 9.0 alone.
+// The unit that copies tiles of matrices to shared memory by itself, and barriers in shared memory that count
+// its bytes: of compute capability 9.0 alone.
 #pragma once
 
 #include "types.cuh"

@@ -1,13 +1,13 @@
-// A matrix product with any elementwise work behind it, and sums of that work's columns, of compute capability
-// 9.0: y = end(a [m, k] b [k, n], ...) in 16 bits with sums in fp32.
+// A matrix product with any elementwise work behind it, and sums of that work's columns, of compute
+// capability 9.0: y = end(a [m, k] b [k, n], ...) in 16 bits with sums in fp32.
 //
 // A block stays for many tiles, and its warps do one thing each. A thread of the first starts copies; two
-// warpgroups multiply, each half of the tile's rows, and leave the product in shared memory, rounded to its type
-// as if it went to memory; the others end it, row by row, while those two are at the next tile. Two blocks,
-// whose tiles are one below the other, copy half of their columns of b each, to both.
+// warpgroups multiply, each half of the tile's rows, and leave the product in shared memory, rounded to its
+// type as if it went to memory; the others end it, row by row, while those two are at the next tile. Two
+// blocks, whose tiles are one below the other, copy half of their columns of b each, to both.
 //
-// P: Element (T), m, n, k, transposed (b is stored as [k, n], otherwise as [n, k]), sums (of columns: how many),
-// many (as in EndedProductLayout).
+// P: Element (T), m, n, k, transposed (b is stored as [k, n], otherwise as [n, k]), sums (of columns: how
+// many), many (as in EndedProductLayout).
 #pragma once
 
 #include "bulk_copies.cuh"
@@ -192,8 +192,12 @@ class EndedProduct {
     __threadfence_block();
     asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(warpgroup + 32 * enders) : "memory");
   }
-  __device__ static int left(int half) { return 1 + half; }
-  __device__ static int taken(int half) { return 1 + halves + half; }
+  __device__ static int left(int half) {
+    return 1 + half;
+  }
+  __device__ static int taken(int half) {
+    return 1 + halves + half;
+  }
 
   __device__ void leave(const float (&sums)[tiles][4], int half) const {
     const int lane = thread_ % 32, warp = thread_ % warpgroup / 32;

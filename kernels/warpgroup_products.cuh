@@ -8,8 +8,8 @@
 namespace tessera {
 
 // A second factor in shared memory, for that instruction: where it is, and two ways in bytes, which depend on
-// how it lies there. Swizzled: the 16 bytes n of a row of 128 lie at n ^ r % 8. Of an address in a cluster the
-// upper bits say in which block it is.
+// how it lies there. Swizzled: the 16 bytes n of a row of 128 lie at n ^ r % 8. Of an address in a cluster
+// the upper bits say in which block it is.
 template <int FirstWay, int SecondWay, bool Swizzled>
 __device__ inline uint64 described_factor(const void* memory) {
   const uint64 address = static_cast<uint32>(__cvta_generic_to_shared(memory)) % (1u << 18) / 16;
@@ -78,15 +78,15 @@ __device__ inline void are_ready(float (&sums)[Tiles][4]) {
 }
 
 // multiply_factors(sums, first, a, b, add): sums += a * b, or = where `add` is false, for 64 x 16 numbers by
-// 16 x Columns, 128 or 256, in 16 bits; of the tiles of sums those from `first` on. Both are described: `a` by
-// SwizzledTile::columns_from, b transposed or not as in multiply_rows.
+// 16 x Columns, 128 or 256, in 16 bits; of the tiles of sums those from `first` on. Both are described: `a`
+// by SwizzledTile::columns_from, b transposed or not as in multiply_rows.
 #define TESSERA_SUMS(t) "+f"(sums[t][0]), "+f"(sums[t][1]), "+f"(sums[t][2]), "+f"(sums[t][3])
 #define TESSERA_SUMS4(t) TESSERA_SUMS(t), TESSERA_SUMS(t + 1), TESSERA_SUMS(t + 2), TESSERA_SUMS(t + 3)
 #define TESSERA_SUMS16(t) TESSERA_SUMS4(t), TESSERA_SUMS4(t + 4), TESSERA_SUMS4(t + 8), TESSERA_SUMS4(t + 12)
-#define TESSERA_TEXT64                                                                                \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, "   \
-  "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "   \
-  "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, "   \
+#define TESSERA_TEXT64                                                                              \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, " \
+  "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, " \
+  "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, " \
   "%59, %60, %61, %62, %63"
 #define TESSERA_TEXT128                                                                               \
   TESSERA_TEXT64                                                                                      \
@@ -94,18 +94,18 @@ __device__ inline void are_ready(float (&sums)[Tiles][4]) {
   "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, " \
   "%102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, "  \
   "%118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define TESSERA_PRODUCT(type, width, sums_text, a_text, b_text, add_text, transposed_text, ...)           \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add_text                                           \
-               ", 0;\nwgmma.mma_async.sync.aligned.m64n" width "k16.f32." type "." type " {" sums_text    \
-               "}, " a_text ", " b_text ", add, 1, 1, 0, " transposed_text ";\n}\n"                       \
-               : __VA_ARGS__                                                                              \
+#define TESSERA_PRODUCT(type, width, sums_text, a_text, b_text, add_text, transposed_text, ...)        \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add_text                                        \
+               ", 0;\nwgmma.mma_async.sync.aligned.m64n" width "k16.f32." type "." type " {" sums_text \
+               "}, " a_text ", " b_text ", add, 1, 1, 0, " transposed_text ";\n}\n"                    \
+               : __VA_ARGS__                                                                           \
                : "l"(a), "l"(b), "r"(static_cast<int>(add)), "n"(static_cast<int>(Transposed)))
-#define TESSERA_PRODUCT_OF_FACTORS(type)                                                            \
-  if constexpr (Columns == 256) {                                                                   \
+#define TESSERA_PRODUCT_OF_FACTORS(type)                                                             \
+  if constexpr (Columns == 256) {                                                                    \
     TESSERA_PRODUCT(type, "256", TESSERA_TEXT128, "%128", "%129", "%130", "%131", TESSERA_SUMS16(0), \
-                    TESSERA_SUMS16(16));                                                            \
-  } else {                                                                                          \
-    TESSERA_PRODUCT(type, "128", TESSERA_TEXT64, "%64", "%65", "%66", "%67", TESSERA_SUMS16(first));  \
+                    TESSERA_SUMS16(16));                                                             \
+  } else {                                                                                           \
+    TESSERA_PRODUCT(type, "128", TESSERA_TEXT64, "%64", "%65", "%66", "%67", TESSERA_SUMS16(first)); \
   }
 template <typename T, bool Transposed, int Columns, int Tiles>
 __device__ inline void multiply_factors(float (&sums)[Tiles][4], int first, uint64 a, uint64 b, bool add) {

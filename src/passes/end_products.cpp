@@ -1,6 +1,6 @@
-// What follows a matrix product element by element, such as an activation's gradient and the sums of a bias's,
-// reads it from memory, which takes as long as a third of the product. A device may have a kernel for both;
-// whether that is faster is for its tuner to find out, so that the node holds them as they were.
+// What follows a matrix product element by element, such as an activation's gradient and the sums of a
+// bias's, reads it from memory, which takes as long as a third of the product. A device may have a kernel for
+// both; whether that is faster is for its tuner to find out, so that the node holds them as they were.
 #include <vector>
 
 #include "tessera/graph/operator.h"

@@ -18,9 +18,8 @@ size_t count(const Graph& graph, std::string_view kind) {
 }
 
 TEST(EndProducts, TakeTheClusterThatReadsThem) {
-  expect_rewrite(
-      "end_products",
-      R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 5], input %z: fp32[3, 5]) {
+  expect_rewrite("end_products",
+                 R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 5], input %z: fp32[3, 5]) {
     %v = matmul(%a, %b)
     %y, %s = fused(%v, %z) {kind = "cluster"} body graph cluster(input %v: fp32[3, 5], input %z: fp32[3, 5]) {
       %y = multiply(%v, %z)
@@ -32,7 +31,7 @@ TEST(EndProducts, TakeTheClusterThatReadsThem) {
     output s = %s
     output v = %v
   })",
-      R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 5], input %z: fp32[3, 5]) {
+                 R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 5], input %z: fp32[3, 5]) {
     %v, %y, %s = fused(%a, %b, %z) {kind = "ended_product"} body graph ended_product(
       input %a: fp32[3, 4], input %b: fp32[4, 5], input %z: fp32[3, 5]) {
       %v = matmul(%a, %b)
@@ -50,7 +49,7 @@ TEST(EndProducts, TakeTheClusterThatReadsThem) {
     output s = %s
     output v = %v
   })",
-      0, ending());
+                 0, ending());
 }
 
 TEST(EndProducts, TakeASingleOperatorAndAProductThatIsFused) {
@@ -72,7 +71,8 @@ TEST(EndProducts, TakeASingleOperatorAndAProductThatIsFused) {
 
 // The last product is made right before; what the first one makes is read by other nodes, too.
 TEST(EndProducts, AreTheLastThatTheWorkReads) {
-  const auto graph = parse_graph(R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 5], input %c: fp32[5, 5]) {
+  const auto graph =
+      parse_graph(R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 5], input %c: fp32[5, 5]) {
     %u = matmul(%a, %b)
     %v = matmul(%u, %c)
     %y = multiply(%v, %u)

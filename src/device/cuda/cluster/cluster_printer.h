@@ -14,11 +14,11 @@ namespace tessera::cuda {
 
 // What a step reads of an operand, before it computes.
 struct ClusterLoad {
-  size_t input = 0;        // of the body
-  std::string name;        // that the step's work knows it by
-  std::string type;        // of a variable that holds it
-  std::string expression;  // reads it, for the element `e`, whose coordinates may be asked for
-  bool per_column = false; // the same in all rows: in whatever axis but the innermost
+  size_t input = 0;         // of the body
+  std::string name;         // that the step's work knows it by
+  std::string type;         // of a variable that holds it
+  std::string expression;   // reads it, for the element `e`, whose coordinates may be asked for
+  bool per_column = false;  // the same in all rows: in whatever axis but the innermost
 };
 
 // An ending reduction.

@@ -25,12 +25,12 @@ CUtensorMap encoded(const TensorMapArgument& map, CUdeviceptr matrix) {
   const std::array<cuuint32_t, 2> tile{static_cast<cuuint32_t>(map.tile_columns),
                                        static_cast<cuuint32_t>(map.tile_rows)};
   const std::array<cuuint32_t, 2> steps{1, 1};
-  const CUtensorMapDataType type = map.type == DataType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
-                                                              : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-  check(driver().cuTensorMapEncodeTiled_(
-            &result, type, 2, reinterpret_cast<void*>(matrix), extents.data(), &row_bytes, tile.data(),
-            steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+  const CUtensorMapDataType type =
+      map.type == DataType::fp16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  check(driver().cuTensorMapEncodeTiled_(&result, type, 2, reinterpret_cast<void*>(matrix), extents.data(),
+                                         &row_bytes, tile.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                         CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
         "describing a matrix to the unit that copies it");
   return result;
 }

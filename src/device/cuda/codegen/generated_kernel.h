@@ -93,7 +93,7 @@ struct Launch {
   bool resident = false;     // all blocks run at the same time, so that they may wait for each other
   int64_t array = 0;         // so many arguments, the first ones, are one array by value
   std::vector<TensorMapArgument> maps = {};  // before the arguments
-  bool copies = false;       // the first argument to the second: left out where both are one place
+  bool copies = false;  // the first argument to the second: left out where both are one place
 };
 
 // Text and launches for one problem.

@@ -46,9 +46,10 @@ bool keeps_shape(const Node& reader, const Value& product) {
     return made.output()->shape() == product.shape();
   };
   if (reader.body() == nullptr) return fits(reader);
-  return std::all_of(reader.body()->outputs().begin(), reader.body()->outputs().end(), [&](const auto& output) {
-    return output.value->producer() != nullptr && fits(*output.value->producer());
-  });
+  return std::all_of(reader.body()->outputs().begin(), reader.body()->outputs().end(),
+                     [&](const auto& output) {
+                       return output.value->producer() != nullptr && fits(*output.value->producer());
+                     });
 }
 
 int64_t bytes_beside(const Node& reader, const Value& product) {
@@ -120,8 +121,8 @@ class EndedProductSource {
     PointerList pointers(node_);
     const std::string end = end_text(pointers);
     // Those of each warp that adds up.
-    const int64_t row_tiles = quotient_rounded_up(problem_.m, int64_t{Layout::rows * Layout::blocks}) *
-                              Layout::blocks;
+    const int64_t row_tiles =
+        quotient_rounded_up(problem_.m, int64_t{Layout::rows * Layout::blocks}) * Layout::blocks;
     const int64_t parts = row_tiles * layout_.enders();
     std::vector<Combination> sums;
     for (const ClusterReduction& reduction : printer_.reductions()) {
@@ -129,19 +130,21 @@ class EndedProductSource {
       program_.workspace_bytes += floats(parts * problem_.n);
     }
     const std::string first_part = sums.empty() ? "nullptr" : pointers.workspace(0);
-    program_.source = "#include \"reduce.cuh\"\n#include \"random.cuh\"\n#include \"ended_product.cuh\"\n"
-                      "using namespace tessera;\n" + problem_text() + end;
-    const std::string parameters = fmt::format(
-        "const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, {}", pointers.parameters());
-    program_.source += entry_text(
-        "run", layout_.threads(), parameters,
-        fmt::format("  extern __shared__ unsigned char memory[];\n{}"
-                    "  EndedProduct<Problem>(a, b, {}, memory).run(end);\n",
-                    pointers.filled("End", "end"), first_part),
-        1);
+    program_.source =
+        "#include \"reduce.cuh\"\n#include \"random.cuh\"\n#include \"ended_product.cuh\"\n"
+        "using namespace tessera;\n" +
+        problem_text() + end;
+    const std::string parameters =
+        fmt::format("const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, {}",
+                    pointers.parameters());
+    program_.source += entry_text("run", layout_.threads(), parameters,
+                                  fmt::format("  extern __shared__ unsigned char memory[];\n{}"
+                                              "  EndedProduct<Problem>(a, b, {}, memory).run(end);\n",
+                                              pointers.filled("End", "end"), first_part),
+                                  1);
     Launch launch{.entry = "run", .threads = layout_.threads(), .arguments = pointers.arguments()};
     launch.blocks = std::min<int64_t>(row_tiles * quotient_rounded_up(problem_.n, int64_t{Layout::columns}),
-                             gpu_.multiprocessors / Layout::blocks * Layout::blocks);
+                                      gpu_.multiprocessors / Layout::blocks * Layout::blocks);
     launch.cluster = Layout::blocks;
     launch.shared_bytes = Layout::shared_bytes;
     launch.maps = {map_of(a, problem_.m, problem_.k, Layout::rows, Layout::depth),
@@ -196,7 +199,8 @@ class EndedProductSource {
 
   std::string problem_text() const {
     return fmt::format(
-        "struct Problem {{\n  using Element = {};\n  static constexpr int m = {}, n = {}, k = {}, sums = {};\n"
+        "struct Problem {{\n  using Element = {};\n  static constexpr int m = {}, n = {}, k = {}, sums = "
+        "{};\n"
         "  static constexpr bool transposed = {}, many = {};\n}};\n",
         device_type(problem_.type), problem_.m, problem_.n, problem_.k, printer_.reductions().size(),
         !problem_.transpose_b, layout_.many);
@@ -235,14 +239,16 @@ class EndedProductSource {
     return fmt::format(
         "using Index = int32;\nconstexpr int V = {0};\nstruct End {{\n{1}  struct OfColumns {{\n{2}  }};\n"
         "  struct OfResults {{\n{3}  }};\n"
-        "  __device__ OfColumns of_columns(Index e) const {{\n    OfColumns read;\n{4}{5}    return read;\n  }}\n"
-        "  __device__ OfResults of_results(Index e) const {{\n    OfResults read;\n{4}{6}    return read;\n  }}\n"
+        "  __device__ OfColumns of_columns(Index e) const {{\n    OfColumns read;\n{4}{5}    return read;\n  "
+        "}}\n"
+        "  __device__ OfResults of_results(Index e) const {{\n    OfResults read;\n{4}{6}    return read;\n  "
+        "}}\n"
         "  template <typename Sums>\n"
         "  __device__ void operator()(Index e, const OfColumns& columns, const OfResults& results,\n"
-        "                             const Problem::Element* product, Sums& sums) const {{\n{7}{8}  }}\n}};\n",
+        "                             const Problem::Element* product, Sums& sums) const {{\n{7}{8}  "
+        "}}\n}};\n",
         Layout::vector, members, of_columns, of_results, printer_.coordinates_of_element(), reads_of_columns,
-        reads_of_results, work,
-        printer_.work(false, "store<Memory::global>"));
+        reads_of_results, work, printer_.work(false, "store<Memory::global>"));
   }
 
   bool is_sum(size_t output) const {
@@ -265,9 +271,10 @@ std::vector<KernelCandidate> candidates(const Node&, Context& context) {
   std::vector<KernelCandidate> result{
       backend::unfused_candidate([&context](const Node& inner) { return cuda_candidates(inner, context); })};
   for (const bool many : {false, true}) {
-    KernelCandidate ended = generated_candidate(
-        many ? "ended_product.7" : "ended_product.3", context,
-        [many](const KernelRequest& request, const GpuTraits& gpu) { return ended_product(request, gpu, many); });
+    KernelCandidate ended = generated_candidate(many ? "ended_product.7" : "ended_product.3", context,
+                                                [many](const KernelRequest& request, const GpuTraits& gpu) {
+                                                  return ended_product(request, gpu, many);
+                                                });
     ended.rounds_between = true;
     ended.only_tuned = true;
     result.push_back(std::move(ended));
@@ -275,8 +282,9 @@ std::vector<KernelCandidate> candidates(const Node&, Context& context) {
   return result;
 }
 
-const CudaKernelRegistration kEndedProduct(
-    {.key = "fused:ended_product", .candidates = candidates, .tunable = true});
+const CudaKernelRegistration kEndedProduct({.key = "fused:ended_product",
+                                            .candidates = candidates,
+                                            .tunable = true});
 
 }  // namespace
 
@@ -286,7 +294,8 @@ bool ends_product(const Node& product, const Node& reader, const GpuTraits& gpu)
   const int64_t n = columns_of(y), rows = y.type().element_count() / std::max<int64_t>(n, 1);
   if (rows < kLeastRows || n < kLeastColumns || n % EndedProductLayout::vector != 0) return false;
   const Value& a = *product.input(0);
-  return columns_of(a) >= kLeastDepth && keeps_shape(reader, y) && bytes_beside(reader, y) <= kMostBytesBeside;
+  return columns_of(a) >= kLeastDepth && keeps_shape(reader, y) &&
+         bytes_beside(reader, y) <= kMostBytesBeside;
 }
 
 GeneratedProgram ended_product(const KernelRequest& request, const GpuTraits& gpu, bool many) {

@@ -7,8 +7,8 @@
 
 namespace tessera::cuda {
 
-// Whether the kernel below may take a product, alone or fused, with the elementwise node or cluster that reads
-// it, and may pay: in 16 bits, of compute capability 9.0, and so large that its tiles fill the GPU.
+// Whether the kernel below may take a product, alone or fused, with the elementwise node or cluster that
+// reads it, and may pay: in 16 bits, of compute capability 9.0, and so large that its tiles fill the GPU.
 bool ends_product(const Node& product, const Node& reader, const GpuTraits& gpu);
 
 // The program of a node of kind "ended_product". `many`: as EndedProductLayout has it. May refuse.
