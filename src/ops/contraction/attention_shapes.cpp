@@ -23,7 +23,11 @@ InputSpecification dropout_counter() {
 }
 
 InputSpecification attention_key_lengths() {
-  return {.name = "key_lengths", .types = {DataType::int32}, .type_variable = "", .optional = true};
+  return {.name = "key_lengths",
+          .types = {DataType::int32},
+          .type_variable = "",
+          .optional = true,
+          .counts = {{.operand = "k", .axis = 2}}};
 }
 
 OperatorExample with_key_lengths(OperatorExample example, int64_t batch, int64_t keys) {
