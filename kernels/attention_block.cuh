@@ -1,9 +1,9 @@
 // A block of a head of attention, by the Tensor Cores: queries or keys are the block's own, and the others
 // pass by. What block_attention.cuh and block_attention_gradient.cuh share.
 //
-// P, the problem, holds type, layout, batch, heads, queries, keys, scale, causal, has_bias, drops, and of the
-// dropout stream, least (the least random word that stays) and factor (of what stays); functions that say
-// where operands lie: q(), k(), v(), y(), dy(), dq(), dk(), dv() and bias() (HeadPlaces).
+// P, the problem, holds type, layout, batch, heads, queries, keys, scale, causal, has_bias, has_key_lengths,
+// drops, and of the dropout stream, least (the least random word that stays) and factor (of what stays);
+// functions that say where operands lie: q(), k(), v(), y(), dy(), dq(), dk(), dv() and bias() (HeadPlaces).
 #pragma once
 
 #include "attention_dropout.cuh"
@@ -16,7 +16,7 @@
 
 namespace tessera {
 
-// What both halves read; bias and counter where there are any.
+// What both halves read; bias, lengths of keys and counter where there are any.
 template <typename P>
 struct BlockAttentionOperands {
   using T = typename P::type;
@@ -24,6 +24,7 @@ struct BlockAttentionOperands {
   const T* k;
   const T* v;
   const T* bias;
+  const int32* key_lengths;
   const int64* counter;
 };
 
@@ -52,7 +53,6 @@ class AttentionBlock {
   static constexpr int width = layout.width, tiles = layout.row_tiles, step = 32;
   static constexpr int own_rows = layout.own_rows(), passing_rows = layout.passing_rows;
   static constexpr int own_count = OwnQueries ? P::queries : P::keys;
-  static constexpr int passing_count = OwnQueries ? P::keys : P::queries;
   static constexpr float log2_e = 1.4426950408889634f;
   // Of the bias; its rows are queries.
   static constexpr bool brings_bias = P::has_bias && layout.brings_bias();
@@ -63,13 +63,14 @@ class AttentionBlock {
   using Scores = float[tiles][step / 8][4];
   using Results = float[tiles][width / 8][4];
 
-  __device__ AttentionBlock()
+  __device__ explicit AttentionBlock(const int32* key_lengths)
       : warp_(static_cast<int>(threadIdx.x) / 32), lane_(static_cast<int>(threadIdx.x) % 32) {
     constexpr int blocks = OwnQueries ? layout.query_blocks() : layout.key_blocks();
     const int block = static_cast<int>(blockIdx.x) % blocks;
     // Those that have most to do come first.
     first_ = (P::causal && OwnQueries ? blocks - 1 - block : block) * own_rows;
     head_ = blockIdx.x / blocks;
+    seen_keys_ = seen_keys<P>(key_lengths, head_);
   }
 
   __device__ int lane() const { return lane_; }
@@ -131,12 +132,16 @@ class AttentionBlock {
     }
   }
 
-  // The passing rows from which on, and up to which, any is seen.
+  // The passing rows from which on, and up to which, any is seen: no query sees a block of hidden keys.
   __device__ int begin() const {
     return P::causal && !OwnQueries ? first_ / passing_rows * passing_rows : 0;
   }
   __device__ int end() const {
-    return P::causal && OwnQueries ? min(passing_count, first_ + own_rows) : passing_count;
+    if constexpr (OwnQueries) {
+      return P::causal ? min(seen_keys_, first_ + own_rows) : seen_keys_;
+    } else {
+      return P::has_key_lengths && first_ >= seen_keys_ ? 0 : P::queries;
+    }
   }
 
   // sums = the warp's rows of a by `step` rows of b.
@@ -192,7 +197,7 @@ class AttentionBlock {
     const int first_own = first_ + first_row();
     const int first_query = OwnQueries ? first_own : passing;
     const int last_key = (OwnQueries ? passing + step : first_own + 16 * tiles) - 1;
-    const bool is_whole = last_key < P::keys && !(P::causal && last_key > first_query);
+    const bool is_whole = last_key < seen_keys_ && !(P::causal && last_key > first_query);
 #pragma unroll
     for (int tile = 0; tile < tiles; ++tile) {
 #pragma unroll
@@ -211,7 +216,8 @@ class AttentionBlock {
             if (query < P::queries && key < P::keys)
               score += widen(bias[place(P::bias()) + static_cast<int64>(query) * P::keys + key]) * log2_e;
           }
-          if (!is_whole && (key >= P::keys || (P::causal && key > query))) score = Extremes<float>::lowest();
+          if (!is_whole && (key >= seen_keys_ || (P::causal && key > query)))
+            score = Extremes<float>::lowest();
         }
       }
     }
@@ -291,6 +297,7 @@ class AttentionBlock {
   int lane_;
   int first_;
   int64 head_;
+  int seen_keys_;
 };
 
 // Goes over the pairs of operands that pass by: read(stage, first) starts to read those from a row on,

@@ -19,7 +19,7 @@ template <typename P>
 __device__ void block_attention(const BlockAttentionPointers<P>& at) {
   using Block = AttentionBlock<P, true, 1>;
   constexpr int tiles = Block::tiles, step = Block::step;
-  const Block block;
+  const Block block(at.key_lengths);
   const RandomKey random = random_key_of<P>(at.counter);
   block.template read<Block::own_rows>(block.own(0), at.q, P::q(), block.first(), P::queries);
   typename Block::Results results;

@@ -53,7 +53,7 @@ __device__ void block_attention_query_gradient(const BlockAttentionGradientPoint
   using Block = AttentionBlock<P, true, 2>;
   using Rows = typename Block::Rows;
   constexpr int tiles = Block::tiles, step = Block::step;
-  const Block block;
+  const Block block(at.key_lengths);
   const RandomKey random = random_key_of<P>(at.counter);
   block.template read<Block::own_rows>(block.own(0), at.q, P::q(), block.first(), P::queries);
   block.template read<Block::own_rows>(block.own(1), at.dy, P::dy(), block.first(), P::queries);
@@ -135,7 +135,7 @@ __device__ void block_attention_key_gradient(const BlockAttentionGradientPointer
   using Block = AttentionBlock<P, false, 2>;
   using Rows = typename Block::Rows;
   constexpr int tiles = Block::tiles, step = Block::step, passing = Block::passing_rows;
-  const Block block;
+  const Block block(at.key_lengths);
   block.template read<Block::own_rows>(block.own(0), at.k, P::k(), block.first(), P::keys);
   block.template read<Block::own_rows>(block.own(1), at.v, P::v(), block.first(), P::keys);
   typename Block::Results key_gradient, value_gradient;

@@ -4,7 +4,7 @@
 //
 // P: Element (T), batch, heads, queries, keys, width (of keys and values, a power of two of 16-byte accesses,
 // at most 32), splits (blocks of a cluster), together (keys of a lane that are under way at a time), scale,
-// has_bias, and where operands lie: q(), k(), v(), y() and bias() (HeadPlaces).
+// has_bias, has_key_lengths, and where operands lie: q(), k(), v(), y() and bias() (HeadPlaces).
 #pragma once
 
 #include "block_sizes.h"
@@ -23,7 +23,8 @@ struct FewQueryPointers {
   const T* q;
   const T* k;
   const T* v;
-  const T* bias;  // added to scores
+  const T* bias;             // added to scores
+  const int32* key_lengths;  // [batch]: so many keys are seen, the first ones
   T* y;
   float* log_sum;  // [batch, heads, queries]; null: not wanted
 };
@@ -66,7 +67,9 @@ class FewQueryAttention {
       highest_[r] = Extremes<float>::lowest();
       sum_[r] = 0;
     }
-    for (int step = 0; step < steps; ++step) add_keys(split_ * own_keys, step);
+    const int begin = split_ * own_keys, end = min(begin + own_keys, seen_keys<P>(at_.key_lengths, head_));
+    for (int step = 0; step < steps && begin + step * keys_at_once * P::together < end; ++step)
+      add_keys(begin, end, step);
     add_over_warp();
     const int warp = static_cast<int>(threadIdx.x) / 32;
     if (static_cast<int>(threadIdx.x) % 32 < lanes) keep(parts[warp]);
@@ -103,10 +106,9 @@ class FewQueryAttention {
     return load<vector>(heads + place(places) + key * places.row + lane_ * vector);
   }
 
-  __device__ void add_keys(int begin, int step) {
+  __device__ void add_keys(int begin, int end, int step) {
     Pack<T, vector> k[P::together], v[P::together];
     float scores[P::together][P::queries];
-    const int end = min(begin + own_keys, P::keys);
 #pragma unroll
     for (int n = 0; n < P::together; ++n) {
       const int key = key_of(begin, step, n);

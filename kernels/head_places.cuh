@@ -1,4 +1,4 @@
-// Where the heads of attention lie.
+// Where the heads of attention lie, and how many of their keys count.
 #pragma once
 
 #include "types.cuh"
@@ -10,5 +10,16 @@ struct HeadPlaces {
   int64 offset;            // of the first
   int64 batch, head, row;  // from one to the next
 };
+
+// How many keys the queries of a head see, the first ones; `head` counts over the batch. P: batch, heads,
+// keys, has_key_lengths.
+template <typename P>
+__device__ int seen_keys(const int32* key_lengths, int64 head) {
+  if constexpr (P::has_key_lengths) {
+    return min(key_lengths[head / P::heads], int{P::keys});
+  } else {
+    return P::keys;
+  }
+}
 
 }  // namespace tessera

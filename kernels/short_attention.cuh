@@ -2,8 +2,8 @@
 // head's rows are read once, 16 queries are a warp's, and their scores stay in registers. The gradient
 // exchanges weights through shared memory, after which each warp has 16 keys.
 //
-// P, the problem, holds type, layout, batch, heads, scale, causal, has_bias, and functions that say where
-// operands lie: q(), k(), v(), y(), dy(), dq(), dk(), dv() and bias() (HeadPlaces).
+// P, the problem, holds type, layout, batch, heads, keys, scale, causal, has_bias, has_key_lengths, and
+// functions that say where operands lie: q(), k(), v(), y(), dy(), dq(), dk(), dv() and bias() (HeadPlaces).
 #pragma once
 
 #include "copies.cuh"
@@ -15,7 +15,7 @@
 
 namespace tessera {
 
-// What both halves read; the bias where there is one.
+// What both halves read; bias and lengths of keys where there are any.
 template <typename P>
 struct ShortAttentionOperands {
   using T = typename P::type;
@@ -23,6 +23,7 @@ struct ShortAttentionOperands {
   const T* k;
   const T* v;
   const T* bias;
+  const int32* key_lengths;
 };
 
 template <typename P>
@@ -48,7 +49,7 @@ class ShortAttention {
  public:
   using T = typename P::type;
   static constexpr ShortAttentionLayout layout = P::layout;
-  static constexpr int width = layout.width, queries = layout.queries, keys = layout.keys;
+  static constexpr int width = layout.width, queries = layout.queries, keys = P::keys;
   static constexpr int query_rows = layout.query_rows(), key_rows = layout.key_rows();
   static constexpr int warps = layout.warps(), heads = layout.heads();
   using Rows = Tile<T, width, true>;
@@ -157,7 +158,9 @@ class ShortAttention {
   }
 
   // Products of queries and keys as powers of two: -inf where a key is hidden.
-  __device__ void scale(Scores& scores, const T* bias) const {
+  __device__ void scale(Scores& scores, const ShortAttentionOperands<P>& operands) const {
+    constexpr bool hides_keys = P::has_key_lengths || keys % 16 != 0;
+    const int seen = seen_keys<P>(operands.key_lengths, number_);
 #pragma unroll
     for (int tile = 0; tile < key_rows / 8; ++tile) {
 #pragma unroll
@@ -166,9 +169,9 @@ class ShortAttention {
         float score = scores[tile][element] * (P::scale * log2_e);
         if constexpr (P::has_bias) {
           if (query < queries && key < keys)
-            score += widen(bias[place(P::bias()) + query * keys + key]) * log2_e;
+            score += widen(operands.bias[place(P::bias()) + query * keys + key]) * log2_e;
         }
-        const bool is_hidden = (keys % 16 != 0 && key >= keys) || (P::causal && key > query);
+        const bool is_hidden = (hides_keys && key >= seen) || (P::causal && key > query);
         scores[tile][element] = is_hidden ? Extremes<float>::lowest() : score;
       }
     }
@@ -235,7 +238,7 @@ __device__ void short_attention(const ShortAttentionPointers<P>& pointers) {
 
   typename Own::Scores scores;
   own.multiply_rows(scores, own.q(), own.k());
-  own.scale(scores, pointers.bias);
+  own.scale(scores, pointers);
   float factors[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -334,7 +337,7 @@ __device__ void short_attention_gradient(const ShortAttentionGradientPointers<P>
   if (own.has_queries()) {
     typename Own::Scores weights, gradients;
     own.multiply_rows(weights, own.q(), own.k());
-    own.scale(weights, pointers.bias);
+    own.scale(weights, pointers);
     own.multiply_rows(gradients, own.dy(), own.v());
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

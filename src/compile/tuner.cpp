@@ -87,10 +87,25 @@ std::vector<std::unique_ptr<Graph>> anonymous_bodies(const Node& node) {
   return bodies;
 }
 
+// The extent of what an input counts, where it counts anything: the most that it may be.
+std::optional<int64_t> counted_extent(const Node& node, size_t place) {
+  if (const Graph* body = node.body()) {
+    for (const Use& use : body->inputs()[place]->uses()) {
+      if (const std::optional<int64_t> extent = counted_extent(*use.node, use.index)) return extent;
+    }
+    return std::nullopt;
+  }
+  const std::optional<InputSpecification::Counted>& counts = node.specification(place).counts;
+  if (!counts.has_value()) return std::nullopt;
+  size_t other = 0;
+  while (node.specification(other).name != counts->operand) ++other;
+  return node.input(other)->type().static_shape()[counts->axis];
+}
+
 }  // namespace
 
 // Device memory for every input and output of a node. Inputs hold small random numbers, zeros for integers
-// (labels and indices must stay in range).
+// (labels and indices must stay in range), and for counts all that there are: the most work.
 struct Tuner::Buffers {
   std::vector<std::shared_ptr<void>> owned;
   std::vector<const void*> inputs;
@@ -99,7 +114,10 @@ struct Tuner::Buffers {
   Buffers(const Node& node, Device& device, Queue& queue, Samples& samples) {
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const TensorType& type = node.input(i)->type();
-      const Tensor& host = sample(samples, type.data_type, i);
+      const std::optional<int64_t> extent = counted_extent(node, i);
+      Tensor counts;
+      if (extent.has_value()) counts = Tensor::full(type.data_type, {kSample}, static_cast<double>(*extent));
+      const Tensor& host = extent.has_value() ? counts : sample(samples, type.data_type, i);
       owned.push_back(device.allocate(type.bytes()));
       auto* memory = static_cast<char*>(owned.back().get());
       int64_t done = bytes_of(type.data_type, std::min(type.element_count(), kSample));

@@ -25,9 +25,13 @@ Value* token_positions(nn::Context& context, const BertInputs& inputs) {
   return ops::iota(context.graph(), {inputs.tokens->shape()[1]}, 0, DataType::int32);
 }
 
+const Dimension& tokens_of_row(const BertInputs& inputs) {
+  return (inputs.list == nullptr ? inputs.tokens : inputs.list->places())->shape()[1];
+}
+
 Value* embeddings(nn::Context& context, const BertConfig& config, const BertInputs& inputs) {
   const auto scope = context.scope("embeddings");
-  const Dimension& tokens = (inputs.list == nullptr ? inputs.tokens : inputs.list->shown())->shape()[1];
+  const Dimension& tokens = tokens_of_row(inputs);
   require(!tokens.is_static() || tokens.value() <= config.positions, ErrorCode::invalid_argument,
           "rows of {} tokens, the network has {} positions", tokens.to_string(), config.positions);
   const auto table = [&](const char* name, Value* indices, int64_t entries) {
@@ -42,22 +46,29 @@ Value* embeddings(nn::Context& context, const BertConfig& config, const BertInpu
   return nn::dropout(context, norm(context, config, "LayerNorm", x), config.dropout);
 }
 
-// What is added to the scores of attention; null: nothing.
-Value* hidden(const BertInputs& inputs) {
-  if (inputs.list != nullptr) return nn::hidden_keys(inputs.list->shown());
-  if (inputs.texts != nullptr) return nn::hidden_texts(inputs.texts);
-  return inputs.shown == nullptr ? nullptr : nn::hidden_keys(inputs.shown);
+// What tokens attend to: both null where it is all of their row.
+struct Seen {
+  Value* scores = nullptr;  // added to those of attention
+  Value* key_lengths = nullptr;
+};
+
+Seen seen_in(const BertInputs& inputs) {
+  if (inputs.list == nullptr && inputs.texts != nullptr) return {.scores = nn::hidden_texts(inputs.texts)};
+  Value* lengths = inputs.list != nullptr ? inputs.list->lengths() : inputs.lengths;
+  if (lengths == nullptr) return {};
+  return {.key_lengths = nn::key_lengths(lengths, tokens_of_row(inputs))};
 }
 
 // Each half adds to what it was given, and norms the sum.
-Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, Value* hides,
+Value* encoder_layer(nn::Context& context, const BertConfig& config, Value* x, const Seen& seen,
                      const nn::TokenList* list) {
   const auto half = [&](const std::string& name, Value* given, Value* added) {
     return norm(context, config, name, given + nn::dropout(context, added, config.dropout));
   };
   Value* attended = nn::self_attention(
       context, "attention", x, config.heads,
-      {.scores = hides,
+      {.scores = seen.scores,
+       .key_lengths = seen.key_lengths,
        .dropout = config.attention_dropout,
        .names = {{.query = "self.query", .key = "self.key", .value = "self.value", .output = "output.dense"}},
        .weight = nn::truncated_normal(config.deviation),
@@ -74,10 +85,10 @@ Value* bert_encoder(nn::Context& context, const BertConfig& config, const BertIn
           "a width of {} has no {} heads", config.width, config.heads);
   const auto scope = context.scope("bert");
   Value* x = embeddings(context, config, inputs);
-  Value* hides = hidden(inputs);
+  const Seen seen = seen_in(inputs);
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const auto inside = context.scope("encoder.layer." + std::to_string(layer));
-    x = encoder_layer(context, config, x, hides, inputs.list);
+    x = encoder_layer(context, config, x, seen, inputs.list);
   }
   return x;
 }

@@ -133,7 +133,7 @@ Value* decoder_layers(nn::Context& context, const TransformerConfig& config, Val
 Value* transformer_encoder(nn::Context& context, const TransformerConfig& config, Value* tokens,
                            Value* lengths) {
   Value* x = embedded(context, config, tokens);
-  Value* hides = nn::hidden_keys(nn::within_lengths(lengths, tokens->shape()[1]));
+  Value* key_lengths = nn::key_lengths(lengths, tokens->shape()[1]);
   const auto scope = context.scope("encoder");
   for (int64_t number = 0; number < config.encoder_layers; ++number) {
     const auto inside = context.scope("layers." + std::to_string(number));
@@ -142,7 +142,7 @@ Value* transformer_encoder(nn::Context& context, const TransformerConfig& config
       const std::vector<Value*> parts = heads_of(context, config, "self_attn", given, kAllThree);
       return joined(context, config, "self_attn",
                     nn::dropout_attention(context, parts[0], parts[1], parts[2], config.attention_dropout,
-                                          {.bias = hides}));
+                                          {.key_lengths = key_lengths}));
     });
     x = layer.end();
   }
@@ -151,17 +151,17 @@ Value* transformer_encoder(nn::Context& context, const TransformerConfig& config
 
 Value* transformer_decoder(nn::Context& context, const TransformerConfig& config, Value* tokens,
                            Value* encoded, Value* lengths) {
-  Value* hides = nn::hidden_keys(nn::within_lengths(lengths, encoded->shape()[1]), tokens->shape()[1]);
-  return decoder_layers(context, config, embedded(context, config, tokens),
-                        {.to_itself = [&](Value* q, Value* k, Value* v) -> Value* {
-                           return nn::dropout_attention(context, q, k, v, config.attention_dropout,
-                                                        {.causal = true});
-                         },
-                         .to_text = [&](Value* q, int64_t /*layer*/) -> Value* {
-                           const TransformerMemory memory = memory_of(context, config, encoded);
-                           return nn::dropout_attention(context, q, memory.keys, memory.values,
-                                                        config.attention_dropout, {.bias = hides});
-                         }});
+  Value* key_lengths = nn::key_lengths(lengths, encoded->shape()[1]);
+  return decoder_layers(
+      context, config, embedded(context, config, tokens),
+      {.to_itself = [&](Value* q, Value* k, Value* v) -> Value* {
+         return nn::dropout_attention(context, q, k, v, config.attention_dropout, {.causal = true});
+       },
+       .to_text = [&](Value* q, int64_t /*layer*/) -> Value* {
+         const TransformerMemory memory = memory_of(context, config, encoded);
+         return nn::dropout_attention(context, q, memory.keys, memory.values, config.attention_dropout,
+                                      {.key_lengths = key_lengths});
+       }});
 }
 
 std::vector<TransformerMemory> transformer_memory(nn::Context& context, const TransformerConfig& config,
@@ -179,8 +179,7 @@ Value* transformer_step(nn::Context& context, const TransformerConfig& config, c
   const Dimension rows = step.tokens->shape()[0], texts = step.lengths->shape()[0];
   const int64_t beams = rows.value() / texts.value(), head = config.width / config.heads;
   const nn::RowsCache cache(step.place, step.parents, step.capacity);
-  const Dimension read = step.memory.front().keys->shape()[2];
-  Value* hides = nn::hidden_keys(nn::within_lengths(step.lengths, read), beams);
+  Value* key_lengths = nn::key_lengths(step.lengths, step.memory.front().keys->shape()[2]);
   check(config, step.capacity);
   Value* x = embedded(context, config, ops::reshape(step.tokens, {rows, 1}), step.place);
   return decoder_layers(
@@ -190,7 +189,8 @@ Value* transformer_step(nn::Context& context, const TransformerConfig& config, c
        .to_text = [&](Value* q, int64_t layer) -> Value* {
          const TransformerMemory& memory = step.memory[static_cast<size_t>(layer)];
          Value* by_text = ops::transpose(ops::reshape(q, {texts, beams, config.heads, head}), {0, 2, 1, 3});
-         Value* attended = ops::attention(by_text, memory.keys, memory.values, {.bias = hides}).y;
+         Value* attended =
+             ops::attention(by_text, memory.keys, memory.values, {.key_lengths = key_lengths}).y;
          return ops::reshape(ops::transpose(attended, {0, 2, 1, 3}), {rows, config.heads, 1, head});
        }});
 }

@@ -72,7 +72,8 @@ ops::Expression self_attention(Context& context, const std::string& name, Value*
           : stacked_product(context, name, x, weight, options.bias);
   if (options.list != nullptr) projected = options.list->to_rows(projected);
   const std::vector<Value*> operands = split_heads(projected, 3, heads);
-  const ops::AttentionOptions attention{.causal = options.causal, .bias = options.scores};
+  const ops::AttentionOptions attention{
+      .causal = options.causal, .bias = options.scores, .key_lengths = options.key_lengths};
   Value* joined = join_heads(
       dropout_attention(context, operands[0], operands[1], operands[2], options.dropout, attention));
   if (options.list != nullptr) joined = options.list->to_list(joined);
@@ -85,15 +86,9 @@ Value* hidden_scores(Value* hides) {
   return ops::multiply(ops::cast(hides, DataType::fp32), kHidden);
 }
 
-ops::Expression hidden_keys(Value* shown) {
-  return hidden_keys(shown, shown->shape()[1]);
-}
-
-ops::Expression hidden_keys(Value* shown, const Dimension& queries) {
-  const SymbolicShape& shape = shown->shape();
-  Value* scores = hidden_scores(ops::equal(shown, ops::constant_like(shown, 0)));
-  return ops::broadcast_to(ops::reshape(scores, {shape[0], 1, 1, shape[1]}),
-                           {shape[0], 1, queries, shape[1]});
+ops::Expression key_lengths(Value* lengths, const Dimension& tokens) {
+  Value* all = ops::count_elements(lengths->graph(), {tokens}, lengths->data_type());
+  return ops::minimum(ops::maximum(lengths, ops::constant_like(lengths, 1)), all);
 }
 
 ops::Expression hidden_texts(Value* texts) {

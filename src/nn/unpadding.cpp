@@ -16,7 +16,7 @@ Value* joined_places(Value* x) {
 
 }  // namespace
 
-TokenList::TokenList(Value* lengths, int64_t tokens, int64_t size) : size_(size) {
+TokenList::TokenList(Value* lengths, int64_t tokens, int64_t size) : size_(size), lengths_(lengths) {
   require(size > 0, ErrorCode::invalid_argument, "a list of {} tokens", size);
   Graph& graph = lengths->graph();
   const Dimension& rows = lengths->shape()[0];
@@ -24,12 +24,11 @@ TokenList::TokenList(Value* lengths, int64_t tokens, int64_t size) : size_(size)
   Value* ends = ops::cumulative_sum(lengths, {.axis = 0});
   Value* begins = ops::reshape(ops::subtract(ends, lengths), {rows, 1});
   Value* last = ops::constant_like(lengths, static_cast<double>(size - 1));
-  shown_ = within_lengths(lengths, tokens);
   places_ = ops::minimum(ops::add(begins, ops::iota(graph, {1, tokens}, 1, DataType::int32)), last);
   fits_ =
       ops::less_equal(ops::reduce_sum(lengths, {}), ops::constant_like(lengths, static_cast<double>(size)));
 
-  Value* is_token = ops::cast(shown_, DataType::boolean);
+  Value* is_token = ops::cast(within_lengths(lengths, tokens), DataType::boolean);
   Value* written = joined_places(ops::select(is_token, places_, ops::constant_like(places_, -1)));
   Value* numbers = ops::iota(graph, written->shape(), 0, DataType::int32);
   Value* none = ops::broadcast_to(ops::constant_like(numbers, 0), {size});
@@ -37,8 +36,7 @@ TokenList::TokenList(Value* lengths, int64_t tokens, int64_t size) : size_(size)
 }
 
 ops::Expression TokenList::positions() const {
-  const SymbolicShape& shape = shown_->shape();
-  return to_list(ops::iota(shown_->graph(), shape, 1, DataType::int32));
+  return to_list(ops::iota(places_->graph(), places_->shape(), 1, DataType::int32));
 }
 
 ops::Expression TokenList::to_list(Value* rows) const {

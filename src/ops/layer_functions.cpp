@@ -138,16 +138,15 @@ Value* log_softmax(Value* x, int64_t axis) {
 }
 
 Attention attention(Value* q, Value* k, Value* v, const AttentionOptions& options) {
-  std::vector<Value*> inputs{q, k, v};
-  if (options.bias != nullptr) inputs.push_back(options.bias);
-  Node* node = apply("attention", inputs, attention_attributes(q, options));
+  Node* node =
+      apply("attention", {q, k, v, options.bias, options.key_lengths}, attention_attributes(q, options));
   return {node->output(0), node->output(1)};
 }
 AttentionGradients attention_gradient(Value* output_gradient, Value* q, Value* k, Value* v, Value* y,
                                       Value* log_sum, const AttentionOptions& options) {
-  std::vector<Value*> inputs{output_gradient, q, k, v, y, log_sum};
-  if (options.bias != nullptr) inputs.push_back(options.bias);
-  Node* node = apply("attention_gradient", inputs, attention_attributes(q, options));
+  Node* node =
+      apply("attention_gradient", {output_gradient, q, k, v, y, log_sum, options.bias, options.key_lengths},
+            attention_attributes(q, options));
   return {node->output(0), node->output(1), node->output(2)};
 }
 

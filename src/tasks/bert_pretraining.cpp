@@ -66,7 +66,7 @@ Value* encoder(const BertPretrainingOptions& options, nn::Context& context, cons
                const PackedRows& rows, Value* tokens) {
   models::BertInputs inputs{.tokens = tokens, .segments = in["segments"]};
   if (options.pairs == 1) {
-    inputs.shown = rows.shown;
+    inputs.lengths = rows.lengths;
   } else {
     inputs.texts = rows.texts;
     inputs.positions = rows.positions;

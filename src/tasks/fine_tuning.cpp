@@ -29,11 +29,9 @@ std::vector<Field> text_inputs(const FineTuningOptions& options, std::vector<Fie
 }
 
 Value* encoded_text(nn::Context& context, const models::BertConfig& network, const nn::Values& inputs) {
-  Value* tokens = inputs["tokens"];
-  return models::bert_encoder(context, network,
-                              {.tokens = tokens,
-                               .segments = inputs["segments"],
-                               .shown = nn::within_lengths(inputs["lengths"], tokens->shape()[1])});
+  return models::bert_encoder(
+      context, network,
+      {.tokens = inputs["tokens"], .segments = inputs["segments"], .lengths = inputs["lengths"]});
 }
 
 std::vector<Option> fine_tuning_data_options(int64_t tokens, std::vector<Option> of_task) {

@@ -20,7 +20,8 @@ PackedRows packed_rows(Value* lengths, int64_t tokens) {
   Value* last = ops::constant_like(ends, static_cast<double>(tokens - 1));
   Value* row =
       ops::multiply(ops::iota(graph, {shape[0], 1}, 0, DataType::int32), static_cast<double>(tokens));
-  return {.shown = nn::within_lengths(total, tokens),
+  return {.lengths = total,
+          .shown = nn::within_lengths(total, tokens),
           .texts = ops::reduce_sum(ops::cast(is_over, DataType::int32), {.axes = {2}}),
           .positions = ops::subtract(ops::iota(graph, {1, tokens}, 1, DataType::int32), begin),
           .firsts = ops::add(ops::minimum(ops::subtract(ends, lengths), last), row),

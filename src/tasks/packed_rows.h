@@ -7,6 +7,7 @@
 namespace tessera::tasks {
 
 struct PackedRows {
+  Value* lengths;    // int32 [batch]: of all texts of a row together
   Value* shown;      // int32 [batch, tokens]: 1 where there is a text, 0 at padding
   Value* texts;      // int32 [batch, tokens]: the number of each token's text in its row
   Value* positions;  // int32 [batch, tokens]: the place of each token in its text

@@ -190,6 +190,55 @@ TEST(Tuner, AloneAsksAndTakesWhatIsOnlyTuned) {
   EXPECT_EQ(device->asked(), 1);
 }
 
+// Notes the whole numbers that are its last input.
+class NotingKernel : public Kernel {
+ public:
+  NotingKernel(size_t count, std::vector<int32_t>* noted) : count_(count), noted_(*noted) {}
+  void run(const KernelArguments& arguments) override {
+    const auto* numbers = static_cast<const int32_t*>(arguments.inputs.back());
+    noted_.assign(numbers, numbers + count_);
+  }
+
+ private:
+  size_t count_;
+  std::vector<int32_t>& noted_;
+};
+
+class NotingDevice : public OfferingDevice {
+ public:
+  NotingDevice() : OfferingDevice({}) {}
+  std::vector<KernelCandidate> candidates(const Node& node) const override {
+    const auto count = static_cast<size_t>(node.inputs().back()->type().element_count());
+    std::vector<KernelCandidate> result(2);
+    for (KernelCandidate& candidate : result) {
+      candidate.name = fmt::format("noting {}", &candidate - result.data());
+      candidate.plan = [count, noted = noted_](const KernelRequest&) -> KernelMaker {
+        return [=] { return std::make_unique<NotingKernel>(count, noted.get()); };
+      };
+    }
+    return result;
+  }
+  const std::vector<int32_t>& noted() const { return *noted_; }
+
+ private:
+  std::shared_ptr<std::vector<int32_t>> noted_ = std::make_shared<std::vector<int32_t>>();
+};
+
+// Zeros would hide all keys, and kernels differ in what they make of none.
+TEST(Tuner, GivesCountsTheirWholeExtent) {
+  const std::string inputs = "(input %q: fp32[2, 1, 3, 4], input %k: fp32[2, 1, 5, 4], input %n: int32[2]) {";
+  const std::string attention = "attention(%q, %k, %k, _, %n) {scale = 0.5}";
+  for (const std::string& made : {"%y, %s = " + attention + " output y = %y }",
+                                  "%y = fused(%q, %k, %n) {kind = \"some\"} body graph body" + inputs +
+                                      "%y, %s = " + attention + " output y0 = %y } output y = %y }"}) {
+    const auto device = std::make_shared<NotingDevice>();
+    CompileOptions options;
+    options.tune = true;
+    compile(*parse_graph("graph g" + inputs + made), device, options);
+    EXPECT_EQ(device->noted(), (std::vector<int32_t>{5, 5})) << made;
+  }
+}
+
 TEST(Tuner, NeverTimesAFallbackBesideOthers) {
   const NodeReport report = choose({{"slow", 20'000}, {.name = "any", .fallback = true}});
   EXPECT_EQ(report.kernel, "slow");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include "tessera/ops/functions.h"
@@ -50,6 +51,47 @@ TEST(CausalAttention, GradientsOfKeysDoNotSeeQueriesBeforeThem) {
   const Tolerance tolerance =
       tolerance_for(OperatorClass::contraction, DataType::fp32, {.terms = 60, .magnitude = 8});
   expect_every_kernel(node, tensors, {tolerance, tolerance, tolerance}, std::vector<bool>(6, false));
+}
+
+// Alone, beside a causal mask, and beside a bias; each length a head's own.
+TEST(Attention, OfLengthsOfKeys) {
+  for (const DataType type : {DataType::fp32, DataType::bf16, DataType::fp16, DataType::fp64}) {
+    for (const bool causal : {false, true}) {
+      for (const bool has_bias : {false, true}) {
+        Graph graph;
+        const auto input = [&](const char* name, DataType of, const Shape& shape) {
+          return graph.add_input(InputRole::input, name, {of, to_symbolic(shape)});
+        };
+        Value* q = input("q", type, {3, 2, 9, 5});
+        Value* k = input("k", type, {3, 2, 7, 5});
+        Value* v = input("v", type, {3, 2, 7, 4});
+        Value* dy = input("dy", type, {3, 2, 9, 4});
+        ops::AttentionOptions options{.causal = causal,
+                                      .bias = has_bias ? input("bias", type, {1, 2, 9, 7}) : nullptr,
+                                      .key_lengths = input("lengths", DataType::int32, {3})};
+        const ops::Attention forward = ops::attention(q, k, v, options);
+        const Node& gradient =
+            *ops::attention_gradient(dy, q, k, v, forward.y, forward.log_sum, options).q->producer();
+        std::vector<Tensor> tensors = random_inputs(*forward.y->producer(), -1, 1);
+        tensors.back() = Tensor::from<int32_t>({3}, {7, 1, 4});
+        const Problem problem{.terms = 9, .magnitude = 2};
+        const Tolerance of_rows = tolerance_for(OperatorClass::contraction, type, problem);
+        const Tolerance of_sums =
+            tolerance_for(OperatorClass::contraction, forward.log_sum->data_type(), problem);
+        expect_every_kernel(*forward.y->producer(), tensors, {of_rows, of_sums},
+                            std::vector<bool>(tensors.size(), false));
+        std::vector<const Tensor*> pointers;
+        for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+        const std::vector<Tensor> made = run_reference(*forward.y->producer(), pointers);
+        std::vector<Tensor> of_gradient = random_inputs(gradient, -1, 1);
+        std::copy(tensors.begin(), tensors.begin() + 3, of_gradient.begin() + 1);
+        std::copy(made.begin(), made.end(), of_gradient.begin() + 4);
+        std::copy(tensors.begin() + 3, tensors.end(), of_gradient.begin() + 6);
+        expect_every_kernel(gradient, of_gradient, {of_rows, of_rows, of_rows},
+                            std::vector<bool>(of_gradient.size(), false));
+      }
+    }
+  }
 }
 
 // As in a frozen network in which positions attend to each other.

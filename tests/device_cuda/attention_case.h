@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct AttentionCase {
   bool bias = false;
   DataType type = DataType::fp16;
   double dropout = 0;
+  bool lengths = false;  // of keys: key_lengths_of()
 };
 
 // What the kernel that holds a head in shared memory takes.
@@ -40,7 +42,47 @@ inline bool is_by_blocks(const AttentionCase& own) {
 // Of the operands.
 inline constexpr double kLargestOperand = 2;
 
-inline Tensor input_of(const Value& input, uint64_t seed) {
+// y and log_sum, then the gradients.
+inline std::unique_ptr<Graph> attention_graph(const AttentionCase& own) {
+  const std::string type(to_string(own.type));
+  const auto tensor = [&](int64_t rows, int64_t width) {
+    return fmt::format("{}[{}, {}, {}, {}]", type, own.batch, own.heads, rows, width);
+  };
+  std::string inputs, operands, options = fmt::format("scale = {}, causal = {}", 0.125, own.causal);
+  const std::string drops = own.dropout > 0 ? "dropout_" : "";
+  if (own.dropout > 0) {
+    inputs += ", input %counter: int64[2]";
+    operands += ", %counter";
+    options += fmt::format(", rate = {}, stream = 5", own.dropout);
+  }
+  if (own.bias) {
+    inputs += fmt::format(", input %bias: {}[1, {}, {}, {}]", type, own.heads, own.queries, own.keys);
+    operands += ", %bias";
+  }
+  if (own.lengths) {
+    inputs += fmt::format(", input %key_lengths: int32[{}]", own.batch);
+    operands += own.bias ? ", %key_lengths" : ", _, %key_lengths";
+  }
+  return parse_graph(fmt::format(
+      "graph attention(input %q: {0}, input %k: {1}, input %v: {2}, input %dy: {3}{4}) {{\n"
+      "  %y, %log_sum = {7}attention(%q, %k, %v{5}) {{{6}}}\n"
+      "  %dq, %dk, %dv = {7}attention_gradient(%dy, %q, %k, %v, %y, %log_sum{5}) {{{6}}}\n"
+      "  output y = %y\n  output log_sum = %log_sum\n"
+      "  output dq = %dq\n  output dk = %dk\n  output dv = %dv\n}}",
+      tensor(own.queries, own.width), tensor(own.keys, own.width), tensor(own.keys, own.value_width),
+      tensor(own.queries, own.value_width), inputs, operands, options, drops));
+}
+
+// All keys, one, and what is between.
+inline Tensor key_lengths_of(const AttentionCase& own) {
+  Tensor lengths(DataType::int32, {own.batch});
+  for (int64_t i = 0; i < own.batch; ++i)
+    lengths.set(i, static_cast<double>(own.keys - i * (own.keys - 1) / std::max<int64_t>(1, own.batch - 1)));
+  return lengths;
+}
+
+inline Tensor input_of(const AttentionCase& own, const Value& input, uint64_t seed) {
+  if (input.name() == "key_lengths") return key_lengths_of(own);
   if (input.name() == "counter") return Tensor::from<int64_t>({2}, {(int64_t{9} << 40) + 7, 3});
   return random_tensor(input.data_type(), input.type().static_shape(), -kLargestOperand, kLargestOperand,
                        seed);

@@ -51,6 +51,7 @@ std::vector<AttentionCase> few_query_cases() {
     result.push_back({.batch = 1, .heads = 4, .queries = 1, .keys = 136, .bias = true, .type = type});
     result.push_back({.heads = 2, .queries = 3, .keys = 130, .width = 128, .value_width = 128, .type = type});
     result.push_back({.queries = 8, .keys = 5, .width = 32, .value_width = 32, .bias = true, .type = type});
+    result.push_back({.batch = 3, .heads = 2, .queries = 4, .keys = 300, .type = type, .lengths = true});
   }
   return result;
 }
@@ -80,42 +81,38 @@ std::vector<AttentionCase> dropout_cases() {
   return result;
 }
 
+// Of keys by lengths: whole blocks of them are hidden, and parts of one.
+std::vector<AttentionCase> length_cases() {
+  std::vector<AttentionCase> result;
+  for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {
+    for (const bool causal : {false, true}) {
+      const auto add = [&](AttentionCase own) {
+        own.type = type;
+        own.causal = causal;
+        own.lengths = true;
+        result.push_back(own);
+      };
+      add({.batch = 4});
+      add({.batch = 3, .heads = 2, .queries = 130, .keys = 200});
+      add({.batch = 3, .queries = 37, .keys = 300, .width = 40, .value_width = 40});
+      add({.batch = 5, .queries = 37, .keys = 20, .width = 32, .value_width = 32, .bias = true});
+      add({.batch = 3, .heads = 2, .queries = 200, .keys = 260, .dropout = 0.25});
+      add({.batch = 3, .queries = 20, .keys = 33, .dropout = 0.3});
+    }
+  }
+  return result;
+}
+
 std::string name_of(const AttentionCase& own) {
-  return fmt::format("{}_{}x{}_{}x{}_{}x{}{}{}{}", to_string(own.type), own.batch, own.heads, own.queries,
+  return fmt::format("{}_{}x{}_{}x{}_{}x{}{}{}{}{}", to_string(own.type), own.batch, own.heads, own.queries,
                      own.keys, own.width, own.value_width, own.causal ? "_causal" : "",
-                     own.bias ? "_bias" : "", own.dropout > 0 ? "_dropout" : "");
+                     own.bias ? "_bias" : "", own.dropout > 0 ? "_dropout" : "",
+                     own.lengths ? "_lengths" : "");
 }
 
 // Cases for which the kernel after cuDNN's would be a surprise.
 bool is_of_cudnn(const AttentionCase& own) {
   return own.type != DataType::fp32 && own.width % 8 == 0 && own.queries > 1 && !own.bias && own.dropout == 0;
-}
-
-// y and log_sum, then the gradients.
-std::unique_ptr<Graph> attention_graph(const AttentionCase& own) {
-  const std::string type(to_string(own.type));
-  const auto tensor = [&](int64_t rows, int64_t width) {
-    return fmt::format("{}[{}, {}, {}, {}]", type, own.batch, own.heads, rows, width);
-  };
-  std::string inputs, operands, options = fmt::format("scale = {}, causal = {}", 0.125, own.causal);
-  const std::string drops = own.dropout > 0 ? "dropout_" : "";
-  if (own.dropout > 0) {
-    inputs += ", input %counter: int64[2]";
-    operands += ", %counter";
-    options += fmt::format(", rate = {}, stream = 5", own.dropout);
-  }
-  if (own.bias) {
-    inputs += fmt::format(", input %bias: {}[1, {}, {}, {}]", type, own.heads, own.queries, own.keys);
-    operands += ", %bias";
-  }
-  return parse_graph(fmt::format(
-      "graph attention(input %q: {0}, input %k: {1}, input %v: {2}, input %dy: {3}{4}) {{\n"
-      "  %y, %log_sum = {7}attention(%q, %k, %v{5}) {{{6}}}\n"
-      "  %dq, %dk, %dv = {7}attention_gradient(%dy, %q, %k, %v, %y, %log_sum{5}) {{{6}}}\n"
-      "  output y = %y\n  output log_sum = %log_sum\n"
-      "  output dq = %dq\n  output dk = %dk\n  output dv = %dv\n}}",
-      tensor(own.queries, own.width), tensor(own.keys, own.width), tensor(own.keys, own.value_width),
-      tensor(own.queries, own.value_width), inputs, operands, options, drops));
 }
 
 struct RunCase {
@@ -135,7 +132,7 @@ RunCase run_case(const AttentionCase& own, double lifted = 0) {
   RunCase result;
   result.graph = attention_graph(own);
   for (const auto& input : result.graph->inputs())
-    result.inputs.push_back(input_of(*input, 3 + result.inputs.size()));
+    result.inputs.push_back(input_of(own, *input, 3 + result.inputs.size()));
   Tensor& values = result.inputs[2];
   for (int64_t i = 0; lifted != 0 && i < values.size(); i += 2) values.set(i, values.at(i) + lifted);
   const auto& [q, k, v, dy] =
@@ -276,6 +273,8 @@ INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaAttention, ::testing::ValuesIn(attentio
                          [](const auto& test) { return name_of(test.param); });
 INSTANTIATE_TEST_SUITE_P(WithDropout, CudaAttention, ::testing::ValuesIn(dropout_cases()),
                          [](const auto& test) { return name_of(test.param); });
+INSTANTIATE_TEST_SUITE_P(WithLengths, CudaAttention, ::testing::ValuesIn(length_cases()),
+                         [](const auto& test) { return name_of(test.param); });
 
 // Never closed, as plans and handles belong to it.
 cuda::Context& gpu_context() {
@@ -285,10 +284,10 @@ cuda::Context& gpu_context() {
 
 std::vector<Tensor> run_plan(const AttentionProblem& problem, cuda::CudnnPlan& plan, const RunCase& own) {
   using Operand = cuda::AttentionOperand;
-  const std::vector<Operand> sources =
-      problem.gradient
-          ? std::vector{Operand::dy, Operand::q, Operand::k, Operand::v, Operand::y, Operand::log_sum}
-          : std::vector{Operand::q, Operand::k, Operand::v};
+  std::vector<Operand> sources = problem.gradient ? std::vector{Operand::dy, Operand::q, Operand::k,
+                                                                Operand::v,  Operand::y, Operand::log_sum}
+                                                  : std::vector{Operand::q, Operand::k, Operand::v};
+  if (problem.key_lengths) sources.push_back(Operand::key_lengths);
   const std::vector<Operand> targets = problem.gradient ? std::vector{Operand::dq, Operand::dk, Operand::dv}
                                                         : std::vector{Operand::y, Operand::log_sum};
   std::vector<std::shared_ptr<void>> memory;
@@ -320,14 +319,15 @@ std::vector<Tensor> run_plan(const AttentionProblem& problem, cuda::CudnnPlan& p
 // Each process has its own cache.
 TEST(CudaAttentionPlans, AreTheSameFromAFileWhereCudnnWritesThemDown) {
   TESSERA_NEEDS_GPU();
-  const AttentionCase extents{.queries = 130, .keys = 70, .causal = true};
-  const RunCase own = run_case(extents);
   const TemporaryFolder folder;
   const auto new_cache = [&] {
     return std::make_unique<PlanCache>(cuda::cudnn_maker(gpu_context()),
                                        CacheFiles(folder.path().string(), "plan"));
   };
-  for (const bool gradient : {false, true}) {
+  for (const auto& [gradient, lengths] :
+       {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
+    const AttentionCase extents{.queries = 130, .keys = 70, .causal = true, .lengths = lengths};
+    const RunCase own = run_case(extents);
     const AttentionProblem problem{.gradient = gradient,
                                    .type = extents.type,
                                    .batch = extents.batch,
@@ -337,11 +337,13 @@ TEST(CudaAttentionPlans, AreTheSameFromAFileWhereCudnnWritesThemDown) {
                                    .width = extents.width,
                                    .value_width = extents.value_width,
                                    .scale = 0.125,
-                                   .causal = extents.causal};
+                                   .causal = extents.causal,
+                                   .key_lengths = lengths};
     const auto first = new_cache();
     const auto plan = first->get(problem.plan_problem(), 0);
-    RecordProperty(gradient ? "gradient_on_disk" : "attention_on_disk",
-                   std::filesystem::exists(first->path(problem.plan_problem(), 0)) ? "yes" : "no");
+    RecordProperty(
+        fmt::format("{}{}_on_disk", gradient ? "gradient" : "attention", lengths ? "_of_lengths" : ""),
+        std::filesystem::exists(first->path(problem.plan_problem(), 0)) ? "yes" : "no");
     const auto second = new_cache();
     const auto again = second->get(problem.plan_problem(), 0);
     EXPECT_EQ(again->workspace_bytes(), plan->workspace_bytes()) << problem.key();
@@ -358,8 +360,8 @@ TEST(CudaAttentionPlans, TellAllProblemsApart) {
   const auto add = [&](const std::function<void(AttentionProblem&)>& change) {
     change(problems.emplace_back());
   };
-  for (const auto flag :
-       {&AttentionProblem::gradient, &AttentionProblem::causal, &AttentionProblem::deterministic}) {
+  for (const auto flag : {&AttentionProblem::gradient, &AttentionProblem::causal,
+                          &AttentionProblem::key_lengths, &AttentionProblem::deterministic}) {
     add([flag](auto& problem) { problem.*flag = !(problem.*flag); });
   }
   for (const auto extent :

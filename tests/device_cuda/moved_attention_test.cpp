@@ -84,7 +84,12 @@ std::string written(std::string text, const AttentionCase& own) {
 // Both halves of a layer, with what moves its heads.
 std::unique_ptr<Graph> layer_of(const MovedCase& moved) {
   const bool drops = moved.own.dropout > 0;
-  const std::string rest = std::string(drops ? ", %counter" : "") + (moved.own.bias ? ", %bias" : "");
+  const bool has_lengths = moved.own.lengths;
+  const std::string rest = std::string(drops ? ", %counter" : "") +
+                           (moved.own.bias ? ", %bias"
+                            : has_lengths  ? ", _"
+                                           : "") +
+                           (has_lengths ? ", %key_lengths" : "");
   const std::string options =
       fmt::format("{{scale = 0.125, causal = {}{}}}", moved.own.causal,
                   drops ? fmt::format(", rate = {}, stream = 2", moved.own.dropout) : "");
@@ -95,6 +100,7 @@ std::unique_ptr<Graph> layer_of(const MovedCase& moved) {
   else if (moved.own.bias)
     text += ", input %bias: $T[1, 1, $Q, $K]";
   if (drops) text += ", input %counter: int64[2]";
+  if (has_lengths) text += ", input %key_lengths: int32[$B]";
   text += ") {" + moved.before;
   if (moved.bias_gradient) text += "\n  %bias = transpose(%moved_bias) {permutation = [1, 0, 2, 3]}";
   text += "\n  %y, %log_sum = " + attention + "(%q, %k, %v" + rest + ") " + options + R"(
@@ -146,6 +152,10 @@ std::vector<MovedCase> moved_cases() {
       {.batch = 2, .heads = 2, .queries = 160, .keys = 160, .width = 64, .bias = true, .dropout = 0.1});
   add("CrossWithDropout", kCrossInputs, kCrossBefore, kCrossAfter,
       {.batch = 3, .heads = 2, .queries = 70, .keys = 132, .width = 32, .dropout = 0.25});
+  add("SelfWithLengths", kSelfInputs, kSelfBefore, kSelfAfter,
+      {.batch = 3, .heads = 2, .queries = 160, .keys = 160, .width = 64, .lengths = true});
+  add("CrossWithDropoutAndLengths", kCrossInputs, kCrossBefore, kCrossAfter,
+      {.batch = 3, .heads = 2, .queries = 70, .keys = 132, .width = 32, .dropout = 0.25, .lengths = true});
   return result;
 }
 
@@ -201,7 +211,8 @@ TEST_P(CudaMovedAttention, EveryKernel) {
   const MovedCase& moved = GetParam();
   FusedLayer layer = fused_layer(moved);
   std::vector<Tensor> inputs;
-  for (const auto& input : layer.graph->inputs()) inputs.push_back(input_of(*input, 3 + inputs.size()));
+  for (const auto& input : layer.graph->inputs())
+    inputs.push_back(input_of(moved.own, *input, 3 + inputs.size()));
   const size_t own_outputs = layer.graph->outputs().size();
   for (const Node* node : layer.nodes) {
     for (Value* input : node->inputs())
@@ -240,7 +251,7 @@ TEST_P(CudaMovedAttention, RecordedRunsAreThoseOfTransposes) {
   const std::unique_ptr<Graph> graph = layer_of(moved);
   std::map<std::string, Tensor> inputs;
   for (const auto& input : graph->inputs()) {
-    inputs[input->name()] = input_of(*input, 3 + inputs.size());
+    inputs[input->name()] = input_of(moved.own, *input, 3 + inputs.size());
   }
   const auto executable_without = [&](const std::set<std::string>& disabled) {
     CompileOptions options;

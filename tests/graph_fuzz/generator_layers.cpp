@@ -38,6 +38,11 @@ Value* Generator::attention(Value* x) {
   Value* v = chance(50) ? k : parameter({texts, heads, keys, width});
   ops::AttentionOptions options{.causal = chance(50)};
   if (chance(30)) options.bias = parameter({chance(50) ? texts : 1, chance(50) ? heads : 1, length, keys});
+  if (chance(20)) {
+    Tensor lengths(DataType::int32, {texts});
+    for (int64_t i = 0; i < texts; ++i) lengths.set(i, static_cast<double>(1 + below(keys)));
+    options.key_lengths = ops::constant(x->graph(), lengths);
+  }
   const ops::Attention attention = ops::attention(q, k, v, options);
   if (chance(20)) extra_.push_back(attention.log_sum);
   return ops::reshape(ops::transpose(attention.y, {0, 2, 1, 3}), x->shape());

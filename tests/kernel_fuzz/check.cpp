@@ -45,7 +45,7 @@ bool hides_keys(const Node& node) {
   if (name.find("attention") == std::string::npos) return false;
   const bool gradient = name.ends_with("gradient");
   const size_t others = (gradient ? 6 : 3) + (node.attributes().contains("rate") ? 1 : 0);
-  return node.attributes().boolean("causal") || node.inputs().size() > others;  // with a bias
+  return node.attributes().boolean("causal") || node.inputs().size() > others;  // with a bias or lengths
 }
 
 // Of a kernel that runs a body node by node that of the worst of those inside.

@@ -195,6 +195,16 @@ ops::AttentionDropout random_dropout(ProblemMaker& maker, bool drops) {
   return {.rate = draw.uniform(0.05, 0.6), .counter = counter, .stream = draw.between(0, 100)};
 }
 
+// Null where all keys are seen.
+Value* random_key_lengths(ProblemMaker& maker, const AttentionShapes& shapes) {
+  Draw& draw = maker.draw();
+  if (shapes.k[2] == 0 || !draw.chance(25)) return nullptr;
+  Tensor lengths(DataType::int32, {shapes.k[0]});
+  for (int64_t i = 0; i < lengths.size(); ++i)
+    lengths.set(i, static_cast<double>(draw.between(1, shapes.k[2])));
+  return maker.input(lengths);
+}
+
 void make_attention(ProblemMaker& maker, bool drops) {
   Draw& draw = maker.draw();
   const AttentionShapes shapes = attention_shapes(draw);
@@ -206,6 +216,7 @@ void make_attention(ProblemMaker& maker, bool drops) {
   Value* v = draw.chance(15) && shapes.k == shapes.v ? k : maker.input(type, shapes.v, -2, 2);
   const ops::AttentionDropout dropout = random_dropout(maker, drops);
   if (draw.chance(35)) options.bias = maker.input(type, shapes.bias, -2, 2);
+  options.key_lengths = random_key_lengths(maker, shapes);
   ops::dropout_attention(q, k, v, dropout, options);
 }
 
@@ -222,6 +233,7 @@ void make_attention_gradient(ProblemMaker& maker, GradientOf wanted) {
   const ops::AttentionDropout dropout = random_dropout(maker, wanted == GradientOf::dropped_operands);
   if (wanted == GradientOf::bias || draw.chance(35))
     options.bias = maker.finite_input(type, shapes.bias, -2, 2);
+  options.key_lengths = random_key_lengths(maker, shapes);
   // What the forward half made, as inputs.
   const ops::Attention forward = ops::dropout_attention(inputs[0], inputs[1], inputs[2], dropout, options);
   std::vector<const Tensor*> contents;
@@ -234,7 +246,7 @@ void make_attention_gradient(ProblemMaker& maker, GradientOf wanted) {
       ops::dropout_attention_gradient(dy, inputs[0], inputs[1], inputs[2], y, log_sum, dropout, options);
   if (wanted != GradientOf::bias) return;
   const Node& node = *gradients.q->producer();
-  ops::apply("attention_bias_gradient", node.inputs(), node.attributes());
+  ops::apply("attention_bias_gradient", node.operands(node.inputs()), node.attributes());
 }
 
 }  // namespace

@@ -63,9 +63,8 @@ std::unique_ptr<Pass> golden_pass() {
   std::map<std::string, Value*> in;
   for (const auto& [name, tensor] : golden_feeds())
     in[name] = graph.add_input(InputRole::input, name, {tensor.data_type(), to_symbolic(tensor.shape())});
-  Value* shown = nn::within_lengths(in["lengths"], kTokens);
-  Value* encoded = models::bert_encoder(context, config,
-                                        {.tokens = in["tokens"], .segments = in["segments"], .shown = shown});
+  Value* encoded = models::bert_encoder(
+      context, config, {.tokens = in["tokens"], .segments = in["segments"], .lengths = in["lengths"]});
   Value* pooled = models::bert_pooler(context, config, encoded);
   Value* masked = ops::gather(ops::reshape(encoded, {kBatch * kTokens, config.width}), in["places"]);
   Value* masked_logits = models::bert_token_logits(context, config, masked);

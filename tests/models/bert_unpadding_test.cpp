@@ -36,10 +36,8 @@ Feeds texts() {
 using Place = std::function<Value*(int64_t place)>;
 
 Place encoded_rows(nn::Context& context, std::map<std::string, Value*>& in) {
-  Value* encoded = models::bert_encoder(context, kConfig,
-                                        {.tokens = in["tokens"],
-                                         .segments = in["segments"],
-                                         .shown = nn::within_lengths(in["lengths"], kTokens)});
+  Value* encoded = models::bert_encoder(
+      context, kConfig, {.tokens = in["tokens"], .segments = in["segments"], .lengths = in["lengths"]});
   return [encoded](int64_t place) {
     return ops::reshape(ops::slice(encoded, {0, place, 0}, {kTexts, place + 1, kConfig.width}),
                         {kTexts, kConfig.width});

@@ -224,21 +224,26 @@ TEST(OnnxSave, CountsAlongExtentsThatAreOpen) {
   const Dimension batch = Dimension::symbol("batch");
   const Dimension tokens = Dimension::symbol("tokens");
   Value* q = graph.add_input(InputRole::input, "q", {DataType::fp32, {batch, 2, tokens, 4}});
+  Value* lengths = graph.add_input(InputRole::input, "lengths", {DataType::int32, {batch}});
   graph.add_output("attended", ops::attention(q, q, q, {.causal = true}).y);
+  graph.add_output("ended", ops::attention(q, q, q, {.key_lengths = lengths}).y);
   graph.add_output("placed", ops::add(q, ops::iota(graph, {2, tokens, 1}, 1, DataType::fp32)));
   graph.add_output("numbered", ops::iota(graph, {batch, tokens}, -1, DataType::int32));
   const Folder folder;
   save(graph, {}, folder / "open.onnx");
   for (const auto& [rows, length] : {std::pair<int64_t, int64_t>{1, 1}, {3, 5}}) {
     const std::map<std::string, Tensor> inputs{
-        {"q", random_tensor(DataType::fp32, {rows, 2, length, 4}, -1, 1, 5)}};
+        {"q", random_tensor(DataType::fp32, {rows, 2, length, 4}, -1, 1, 5)},
+        {"lengths", random_tensor(DataType::int32, {rows}, 1, static_cast<double>(length), 6)}};
     const std::map<std::string, Tensor> actual = run(folder / "open.onnx", inputs);
     const auto known = specialize(graph, {{"batch", rows}, {"tokens", length}});
-    const std::vector<Tensor> expected = run_reference(*known, std::vector<Tensor>{inputs.at("q")}).outputs;
+    const std::vector<Tensor> expected =
+        run_reference(*known, std::vector<Tensor>{inputs.at("q"), inputs.at("lengths")}).outputs;
     // A softmax of five numbers of about one, and a sum of as many.
     expect_close(actual.at("attended"), expected[0], {1e-6, 1e-6}, "attended");
-    EXPECT_TRUE(actual.at("placed").identical(expected[1]));
-    EXPECT_TRUE(actual.at("numbered").identical(expected[2]));
+    expect_close(actual.at("ended"), expected[1], {1e-6, 1e-6}, "ended");
+    EXPECT_TRUE(actual.at("placed").identical(expected[2]));
+    EXPECT_TRUE(actual.at("numbered").identical(expected[3]));
   }
 }
 

@@ -40,17 +40,18 @@ const std::map<std::string, std::string>& without_gradient() {
 }
 
 // loss = sum over the fp64 outputs of sum(output * weights); the weights are inputs after the example's own.
-struct Problem {
+struct GradientProblem {
   std::unique_ptr<Graph> graph;
   std::vector<size_t> sources;  // inputs to differentiate by
   std::vector<Tensor> tensors;
   std::string label;
 };
 
-std::optional<Problem> make_problem(const OperatorSchema& schema, size_t index, DataType type) {
+std::optional<GradientProblem> make_problem(const OperatorSchema& schema, size_t index, DataType type) {
   auto example = make_example(schema, index, type);
   if (!example) return std::nullopt;
-  Problem problem{.graph = nullptr, .sources = {}, .tensors = example->tensors, .label = example->label};
+  GradientProblem problem{
+      .graph = nullptr, .sources = {}, .tensors = example->tensors, .label = example->label};
   for (size_t i = 0; i < example->inputs.size(); ++i) {
     if (is_floating(example->inputs[i]->data_type())) problem.sources.push_back(i);
   }
@@ -73,7 +74,7 @@ std::optional<Problem> make_problem(const OperatorSchema& schema, size_t index, 
 }
 
 // The graph with the gradients to the sources as its outputs.
-std::unique_ptr<Graph> gradient_graph(const Problem& problem) {
+std::unique_ptr<Graph> gradient_graph(const GradientProblem& problem) {
   auto graph = problem.graph->clone();
   std::vector<Value*> sources;
   for (const size_t source : problem.sources) sources.push_back(graph->inputs()[source].get());
@@ -85,7 +86,7 @@ std::unique_ptr<Graph> gradient_graph(const Problem& problem) {
   return graph;
 }
 
-double loss_at(const Problem& problem, size_t input, const Tensor& moved) {
+double loss_at(const GradientProblem& problem, size_t input, const Tensor& moved) {
   std::vector<Tensor> tensors = problem.tensors;
   tensors[input] = moved;
   return run_reference(*problem.graph, tensors).outputs[0].at(0);
@@ -96,7 +97,8 @@ double loss_at(const Problem& problem, size_t input, const Tensor& moved) {
 constexpr double kStep = 1e-5;
 constexpr double kTolerance = 1e-6;
 
-double central_difference(const Problem& problem, size_t input, const std::vector<double>& direction) {
+double central_difference(const GradientProblem& problem, size_t input,
+                          const std::vector<double>& direction) {
   Tensor ahead = problem.tensors[input].clone();
   Tensor back = problem.tensors[input].clone();
   for (int64_t i = 0; i < ahead.size(); ++i) {
@@ -109,7 +111,7 @@ double central_difference(const Problem& problem, size_t input, const std::vecto
 // Single elements, at most this many, and one direction through all of them.
 constexpr int64_t kMostElements = 16;
 
-void compare(const Problem& problem, size_t input, const Tensor& gradient) {
+void compare(const GradientProblem& problem, size_t input, const Tensor& gradient) {
   const int64_t size = gradient.size();
   const auto count = static_cast<size_t>(size);
   for (int64_t sample = 0; sample < std::min(size, kMostElements); ++sample) {

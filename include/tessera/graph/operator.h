@@ -58,6 +58,12 @@ struct InputSpecification {
   std::string type_variable = "T";  // inputs with the same variable must agree in data type; "" for none
   bool optional = false;            // may be left out, wherever it stands
   bool variadic = false;            // one or more; only the last
+  // Of whole numbers that count elements of another operand along an axis: which it is.
+  struct Counted {
+    std::string operand;
+    size_t axis = 0;
+  };
+  std::optional<Counted> counts = {};
 };
 
 struct AttributeSpecification {

@@ -46,9 +46,9 @@ inline BertConfig bert_tiny() {
 struct BertInputs {
   Value* tokens = nullptr;
   Value* segments = nullptr;  // below BertConfig::segments; null: all are of the first
-  Value* shown = nullptr;     // 0 at tokens that nothing attends to, such as padding; null: all are shown
-  // Of rows that hold several texts, in the place of `shown`: the number of each token's text, which attends
-  // to no other (padding is one of its own), and its place there. Null: a row is one.
+  Value* lengths = nullptr;   // [N]: how many tokens of a row, the first ones, are attended to; null: all
+  // Of rows that hold several texts, in the place of `lengths`: the number of each token's text, which
+  // attends to no other (padding is one of its own), and its place there. Null: a row is one.
   Value* texts = nullptr;
   Value* positions = nullptr;
   // Of N texts in a list, in the place of the last three: tokens and segments are [1, its size].

@@ -102,7 +102,8 @@ struct SelfAttentionOptions {
   bool causal = false;
   bool bias = true;
   Value* scores = nullptr;  // added to the scores of queries and keys: [N or 1, heads or 1, tokens, tokens]
-  double dropout = 0;       // probability with which training zeroes the weights of queries and keys
+  Value* key_lengths = nullptr;  // of each row the tokens that are attended to, the first ones: key_lengths()
+  double dropout = 0;            // probability with which training zeroes the weights of queries and keys
   std::optional<AttentionNames> names = {};
   std::optional<Initializer> weight = {};  // none: as torch starts each
   // x is the list of N texts, [1, its size, width], each of which attends to itself; null: x are rows.
@@ -110,13 +111,12 @@ struct SelfAttentionOptions {
 };
 ops::Expression self_attention(Context& context, const std::string& name, Value* x, int64_t heads,
                                const SelfAttentionOptions& options = {});
-// What, added to an attention's scores, hides keys. shown: int32 [N, tokens], 0 where a key is hidden; fp32
-// [N, 1, tokens, tokens], or of so many queries. Finite, so that a row of which all is hidden attends to all
-// of it.
-ops::Expression hidden_keys(Value* shown);
-ops::Expression hidden_keys(Value* shown, const Dimension& queries);
-// The same of rows that hold several texts, which do not see each other. texts: int32 [N, tokens], the number
-// of each token's text.
+// How many keys of each row attention sees, where the first lengths[n] of so many tokens count: int32 [N]. An
+// empty row sees its first token, so that what is computed of it stays finite, and none sees more than it
+// has.
+ops::Expression key_lengths(Value* lengths, const Dimension& tokens);
+// What, added to an attention's scores, hides texts from each other that share a row. texts: int32 [N,
+// tokens], the number of each token's text; fp32 [N, 1, tokens, tokens].
 ops::Expression hidden_texts(Value* texts);
 // [N, tokens], int32: 1 at the first lengths[n] tokens of a row, 0 after them. lengths: int32 [N].
 ops::Expression within_lengths(Value* lengths, const Dimension& tokens);

@@ -18,7 +18,7 @@ class TokenList {
   TokenList(Value* lengths, int64_t tokens, int64_t size);
 
   int64_t size() const { return size_; }
-  Value* shown() const { return shown_; }  // int32 [N, tokens]: 1 at tokens, 0 at padding
+  Value* lengths() const { return lengths_; }  // as they were given
   Value* places() const {
     return places_;
   }                                      // int32 [N, tokens], of a row's tokens in the list; at padding any
@@ -33,7 +33,7 @@ class TokenList {
 
  private:
   int64_t size_;
-  Value* shown_;
+  Value* lengths_;
   Value* places_;
   Value* sources_;  // int32 [1, size]: which of the places of all rows each of the list is
   Value* fits_;

@@ -7,8 +7,8 @@
 
 namespace tessera::ops {
 
-// Of a node of attention or of its gradient, with or without dropout; `rest` is the number of the first input
-// that is counter or bias, if there is one.
+// Of a node of attention or of its gradient, with or without dropout, and what stands in the place of its
+// inputs; `rest` is the number of the first operand that is counter or bias.
 AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t rest);
 AttentionDropout attention_dropout(const Node& node, const std::vector<Value*>& inputs, size_t rest);
 

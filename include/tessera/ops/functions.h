@@ -168,6 +168,7 @@ struct AttentionOptions {
   std::optional<double> scale = {};  // none: 1 / sqrt(width)
   bool causal = false;               // query i sees the keys j <= i
   Value* bias = nullptr;             // added to the scores: [batch or 1, heads or 1, queries, keys]
+  Value* key_lengths = nullptr;      // int32 [batch]: so many keys are seen, the first ones, 1 at least
 };
 struct Attention {
   Value* y;        // [batch, heads, queries, value width]

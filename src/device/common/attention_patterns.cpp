@@ -145,7 +145,7 @@ struct Surroundings {
   }
 };
 
-// All but the sums and the counter.
+// All but the sums, the counter and the lengths of keys.
 std::vector<const Value*> placed_operands(const Node& attention) {
   const size_t count = is_attention_gradient(attention) ? kY + 1 : 3;
   std::vector<const Value*> result(attention.inputs().begin(),
@@ -273,10 +273,16 @@ FusionPattern pattern(const std::string& name, std::vector<std::string> roles, c
 }
 
 std::vector<std::string> roles_of(bool gradient, std::initializer_list<std::string> others) {
-  std::vector<std::string> roles{"q", "k", "v", "bias", "y", "log_sum"};
+  std::vector<std::string> roles{"q", "k", "v", "bias", "key_lengths", "y", "log_sum"};
   if (gradient) roles.insert(roles.end(), {"output_gradient", "q_gradient", "k_gradient", "v_gradient"});
   roles.insert(roles.end(), others);
   return roles;
+}
+
+// The lengths of keys come after it.
+size_t bias_number(const Node& attention) {
+  const size_t first = is_attention_gradient(attention) ? 6 : 3;
+  return attention.attributes().contains("rate") ? first + 1 : first;
 }
 
 }  // namespace
@@ -286,8 +292,11 @@ bool is_attention_gradient(const Node& attention) {
 }
 
 const Value* bias_of_attention(const Node& attention) {
-  const size_t first = is_attention_gradient(attention) ? 6 : 3;
-  return attention.operand(attention.attributes().contains("rate") ? first + 1 : first);
+  return attention.operand(bias_number(attention));
+}
+
+const Value* key_lengths_of_attention(const Node& attention) {
+  return attention.operand(bias_number(attention) + 1);
 }
 
 FusionPattern attention_gradient_pattern(TakesAttention takes, const TakesAttention& takes_bias_gradient) {

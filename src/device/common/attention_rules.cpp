@@ -10,8 +10,8 @@ ops::ReduceOptions along_rows() {
   return {.axes = {3}, .keep_dimensions = true};
 }
 
-// inputs: q, k, v, of dropout the counter, perhaps bias; results: y, log_sum. The sums divide the result,
-// which is smaller than the weights.
+// inputs: q, k, v, of dropout the counter, perhaps bias and lengths of keys; results: y, log_sum. The sums
+// divide the result, which is smaller than the weights.
 std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs) {
   const ops::AttentionOptions options = ops::attention_options(node, inputs, 3);
   const ops::AttentionDropout dropout = ops::attention_dropout(node, inputs, 3);
@@ -25,9 +25,9 @@ std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs)
   return {ops::cast(y, inputs[0]->data_type()), ops::reshape(log_sum, node.output(1)->shape())};
 }
 
-// inputs: dy, q, k, v, y, log_sum, of dropout the counter, perhaps bias; results: dq, dk, dv. With the
-// weights P, their dropout M and D = the sum of dy y along each row: dv = (M P)^T dy, dS = scale P (M (dy
-// v^T) - D), dq = dS k, dk = dS^T q.
+// inputs: dy, q, k, v, y, log_sum, and as forward(); results: dq, dk, dv. With the weights P, their dropout M
+// and D = the sum of dy y along each row: dv = (M P)^T dy, dS = scale P (M (dy v^T) - D), dq = dS k, dk =
+// dS^T q.
 std::vector<Value*> backward(const Node& node, const std::vector<Value*>& inputs) {
   const ops::AttentionOptions options = ops::attention_options(node, inputs, 6);
   const ops::AttentionDropout dropout = ops::attention_dropout(node, inputs, 6);

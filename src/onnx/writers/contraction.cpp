@@ -81,6 +81,13 @@ std::string places(WriteCall& call, const std::string& scores, int64_t axis,
   return call.add("Reshape", {call.counted(count), call.integers(shape)});
 }
 
+// Where the condition holds, scores become minus infinity.
+std::string hide(WriteCall& call, const std::string& condition, const std::string& scores) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const DataType type = call.node().operand(0)->data_type();
+  return call.add("Where", {condition, call.constant(Tensor::scalar(type, -kInfinity)), scores});
+}
+
 // Scores of keys that stand after their query become minus infinity.
 std::string hide_later_keys(WriteCall& call, const std::string& scores) {
   const Value* q = call.node().operand(0);
@@ -91,8 +98,14 @@ std::string hide_later_keys(WriteCall& call, const std::string& scores) {
     return call.add("Add", {scores, call.constant(causal_mask(queries.value(), keys.value()).cast(type))});
   const std::string later =
       call.add("Greater", {places(call, scores, 3, {1, -1}), places(call, scores, 2, {-1, 1})});
-  const double infinity = std::numeric_limits<double>::infinity();
-  return call.add("Where", {later, call.constant(Tensor::scalar(type, -infinity)), scores});
+  return hide(call, later, scores);
+}
+
+// The same of keys from the lengths on.
+std::string hide_keys_after(WriteCall& call, const std::string& lengths, const std::string& scores) {
+  const std::string ends = call.add("Reshape", {lengths, call.integers({-1, 1, 1, 1})});
+  const std::string keys = call.add("Cast", {places(call, scores, 3, {-1})}, {{"to", DataType::int32}});
+  return hide(call, call.add("GreaterOrEqual", {keys, ends}), scores);
 }
 
 // Before opset 23 the format has none of its own.
@@ -103,6 +116,7 @@ void write_attention(WriteCall& call) {
   std::string scores = call.add("MatMul", {scaled, exchanged(call, 1)});
   if (call.node().operand(3) != nullptr) scores = call.add("Add", {scores, call.operand(3)});
   if (call.attributes().boolean("causal")) scores = hide_later_keys(call, scores);
+  if (call.node().operand(4) != nullptr) scores = hide_keys_after(call, call.operand(4), scores);
   call.result("MatMul", {call.add("Softmax", {scores}, {{"axis", -1}}), call.operand(2)});
 }
 

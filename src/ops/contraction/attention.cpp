@@ -64,8 +64,9 @@ std::vector<Value*> gradient_attention(const GradientCall& call) {
   }
   std::vector<Value*> result{sum_of(gradients.q, rest.q), sum_of(gradients.k, rest.k), gradients.v};
   if (dropout.counter != nullptr) result.push_back(nullptr);
-  if (options.bias != nullptr) result.push_back(bias_gradient(call, options, dropout));
-  return result;
+  result.push_back(options.bias == nullptr ? nullptr : bias_gradient(call, options, dropout));
+  result.push_back(nullptr);  // of the lengths
+  return call.of_inputs(result);
 }
 
 void reference_attention(const ReferenceCall& call) {
@@ -119,10 +120,16 @@ const OperatorRegistration kRegistration({
         "width], v: [batch, heads, keys, value width], bias, if given: [batch or 1, heads or 1, queries, "
         "keys]; y: [batch, heads, queries, value width]. log_sum: the logarithm of each query's sum of "
         "exponentials, [batch, heads, queries], fp32 beside 16-bit operands. A bias of minus infinity hides "
-        "a key; a query from which all are hidden gives NaN. "
+        "a key; a query from which all are hidden gives NaN. key_lengths, if given, [batch]: queries of "
+        "number n of the batch see only the keys j < key_lengths[n], of which there must be one at least and "
+        "no more than there are; what a device makes of another length is not defined. "
         "What is hidden must be finite: kernels may multiply it by zero.",
     .operator_class = OperatorClass::contraction,
-    .inputs = {{.name = "q"}, {.name = "k"}, {.name = "v"}, {.name = "bias", .optional = true}},
+    .inputs = {{.name = "q"},
+               {.name = "k"},
+               {.name = "v"},
+               {.name = "bias", .optional = true},
+               attention_key_lengths()},
     .attributes = attention_attributes(),
     .outputs = {"y", "log_sum"},
     .infer = infer_attention,
@@ -133,6 +140,8 @@ const OperatorRegistration kRegistration({
                  example_attention({1, 1, 9, 3}, 4, 3, true),
                  example_attention({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
                  example_attention({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33}),
+                 with_key_lengths(example_attention({3, 2, 4, 5}, 6, 3, false, {1, 2, 4, 6}), 3, 6),
+                 with_key_lengths(example_attention({2, 1, 7, 4}, 5, 5, true, {2, 1, 7, 5}), 2, 5),
                  example_attention({1, 1, 1, 1}, 1, 1, false)},
 });
 

@@ -46,9 +46,10 @@ const OperatorRegistration kRegistration({
     .name = "attention_bias_gradient",
     .documentation = "The gradient of attention to its bias, from that of y and from both of its results: "
                      "exp(scores - log_sum) (output_gradient v^T - the sum of output_gradient y along each "
-                     "row), summed over the axes along which the bias was broadcast.",
+                     "row), summed over the axes along which the bias was broadcast; 0 where key_lengths "
+                     "hide a key.",
     .operator_class = OperatorClass::contraction,
-    .inputs = attention_gradient_operands({{.name = "bias"}}),
+    .inputs = attention_gradient_operands({{.name = "bias"}, attention_key_lengths()}),
     .attributes = attention_attributes(),
     .outputs = {"bias_gradient"},
     .infer = infer,
@@ -56,7 +57,8 @@ const OperatorRegistration kRegistration({
     .examples = {example({2, 3, 5, 4}, 7, 6, false, {2, 3, 5, 7}),
                  example({1, 2, 6, 5}, 6, 3, true, {1, 1, 6, 6}),
                  example({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
-                 example({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33})},
+                 example({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33}),
+                 with_key_lengths(example({3, 2, 4, 5}, 6, 3, false, {1, 2, 4, 6}), 3, 6)},
     .decompose = decompose,
 });
 
@@ -69,9 +71,10 @@ Value* as_column(Value* rows) {
 }
 
 Value* attention_bias_gradient(Value* output_gradient, const AttentionRun& run) {
-  const Attributes attributes{{"scale", *run.options.scale}, {"causal", run.options.causal}};
+  const AttentionOptions& options = run.options;
   return apply("attention_bias_gradient",
-               {output_gradient, run.q, run.k, run.v, run.y, run.log_sum, run.options.bias}, attributes)
+               {output_gradient, run.q, run.k, run.v, run.y, run.log_sum, options.bias, options.key_lengths},
+               {{"scale", *options.scale}, {"causal", options.causal}})
       ->output();
 }
 

@@ -70,10 +70,12 @@ OperatorExample example_attention_gradient(const Shape& q, int64_t keys, int64_t
 
 const OperatorRegistration kRegistration({
     .name = "attention_gradient",
-    .documentation = "The gradients of attention to q, k and v, from that of y and from both of its results; "
-                     "the weights are recomputed from log_sum (Dao et al. 2022, arXiv:2205.14135).",
+    .documentation =
+        "The gradients of attention to q, k and v, from that of y and from both of its results; "
+        "the weights are recomputed from log_sum (Dao et al. 2022, arXiv:2205.14135). Those of hidden "
+        "keys and their values are 0.",
     .operator_class = OperatorClass::contraction,
-    .inputs = attention_gradient_operands({{.name = "bias", .optional = true}}),
+    .inputs = attention_gradient_operands({{.name = "bias", .optional = true}, attention_key_lengths()}),
     .attributes = attention_attributes(),
     .outputs = {"q_gradient", "k_gradient", "v_gradient"},
     .infer = infer_attention_gradient,
@@ -83,7 +85,8 @@ const OperatorRegistration kRegistration({
                  example_attention_gradient({1, 2, 6, 5}, 6, 3, true),
                  example_attention_gradient({1, 1, 9, 3}, 4, 3, true),
                  example_attention_gradient({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
-                 example_attention_gradient({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33})},
+                 example_attention_gradient({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33}),
+                 with_key_lengths(example_attention_gradient({3, 2, 4, 5}, 6, 3, true, {1, 2, 4, 6}), 3, 6)},
 });
 
 }  // namespace

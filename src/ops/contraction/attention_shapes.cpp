@@ -22,6 +22,19 @@ InputSpecification dropout_counter() {
   return {.name = "counter", .types = {DataType::int64}, .type_variable = ""};
 }
 
+InputSpecification attention_key_lengths() {
+  return {.name = "key_lengths",
+          .types = {DataType::int32},
+          .type_variable = "",
+          .optional = true,
+          .counts = {{.operand = "k", .axis = 2}}};
+}
+
+OperatorExample with_key_lengths(OperatorExample example, int64_t batch, int64_t keys) {
+  example.inputs.push_back({{batch}, 1, static_cast<double>(keys), DataType::int32});
+  return example;
+}
+
 std::vector<InputSpecification> attention_gradient_operands(const std::vector<InputSpecification>& last) {
   std::vector<InputSpecification> all{
       {.name = "output_gradient"},
@@ -41,11 +54,12 @@ AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t res
     call.require(rate > 0 && rate < 1, "the rate must be in (0, 1), got " + std::to_string(rate));
     call.require(call.input(rest).shape == SymbolicShape{2}, "the counter must be [2]: seed and step");
   }
-  return {call.input(q), call.input(q + 1), call.input(q + 2), call.operand(rest + (drops ? 1 : 0))};
+  const size_t bias = rest + (drops ? 1 : 0);
+  return {call.input(q), call.input(q + 1), call.input(q + 2), call.operand(bias), call.operand(bias + 1)};
 }
 
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs) {
-  const auto& [q, k, v, bias] = inputs;
+  const auto& [q, k, v, bias, key_lengths] = inputs;
   call.require(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, "q, k and v need four axes");
   call.require(k.shape[0] == q.shape[0] && v.shape[0] == q.shape[0] && k.shape[1] == q.shape[1] &&
                    v.shape[1] == q.shape[1],
@@ -54,6 +68,8 @@ void check_attention(const InferenceCall& call, const AttentionInputs& inputs) {
                "queries are " + q.shape[3].to_string() + " wide, keys " + k.shape[3].to_string());
   call.require(v.shape[2] == k.shape[2],
                k.shape[2].to_string() + " keys have " + v.shape[2].to_string() + " values");
+  call.require(key_lengths == nullptr || key_lengths->shape == SymbolicShape{q.shape[0]},
+               "key_lengths must have a number for each of the batch");
   if (bias == nullptr) return;
   call.require(bias->rank() == 4, "bias needs four axes");
   for (size_t axis = 0; axis < 2; ++axis) {
@@ -115,6 +131,10 @@ AttentionRows::AttentionRows(const ReferenceCall& call, size_t q, size_t rest)
                     step_stream(call.attributes().integer("stream"), counter[1]));
     ++rest;
   }
+  if (const Tensor* lengths = call.operand(rest + 1)) {
+    for (const int32_t length : lengths->data<int32_t>())
+      key_lengths_.push_back(std::clamp<int64_t>(length, 0, keys_));
+  }
   const Tensor* bias = call.operand(rest);
   if (bias == nullptr) return;
   bias_ = bias->to_doubles();
@@ -135,9 +155,14 @@ size_t AttentionRows::result(int64_t head, int64_t query) const {
   return static_cast<size_t>((head * queries_ + query) * value_width_);
 }
 
+int64_t AttentionRows::visible(int64_t head, int64_t query) const {
+  const int64_t length = key_lengths_.empty() ? keys_ : key_lengths_[static_cast<size_t>(head / heads_)];
+  return causal_ ? std::min(query + 1, length) : length;
+}
+
 std::vector<double> AttentionRows::scores(int64_t head, int64_t query) const {
   std::vector<double> result;
-  for (int64_t j = 0; j < visible(query); ++j) {
+  for (int64_t j = 0; j < visible(head, query); ++j) {
     result.push_back(scale_ * dot(q_, this->query(head, query), k_, key(head, j), width_));
     if (bias_.empty()) continue;
     const int64_t image = bias_batch_ == 1 ? 0 : head / heads_;

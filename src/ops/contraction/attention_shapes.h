@@ -1,7 +1,6 @@
 // What attention and its gradient share: attributes, shape rules, and the reference loops' view of a row.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -19,9 +18,12 @@ inline bool drops_weights(const Attributes& attributes) {
   return attributes.contains("rate");
 }
 InputSpecification dropout_counter();
-// What gradients read: that of y, what attention read and made, and then `last`: counter and bias.
+InputSpecification attention_key_lengths();
+// The example with lengths, for which it has all operands before them.
+OperatorExample with_key_lengths(OperatorExample example, int64_t batch, int64_t keys);
+// What gradients read: that of y, what attention read and made, and then `last`: counter, bias and lengths.
 std::vector<InputSpecification> attention_gradient_operands(const std::vector<InputSpecification>& last);
-// Attention and its gradient: rules and loops. With dropout the counter stands before the bias.
+// Attention and its gradient: rules and loops. With dropout the counter stands before bias and lengths.
 std::vector<TensorType> infer_attention(const InferenceCall& call);
 std::vector<Value*> gradient_attention(const GradientCall& call);
 double flops_of_attention(const Node& node);
@@ -29,14 +31,16 @@ void reference_attention(const ReferenceCall& call);
 std::vector<TensorType> infer_attention_gradient(const InferenceCall& call);
 double flops_of_attention_gradient(const Node& node);
 void reference_attention_gradient(const ReferenceCall& call);
-// Rules: how q, k, v and, where there is one, bias belong together.
+// Rules: how q, k, v and, where there are any, bias and lengths of keys belong together.
 struct AttentionInputs {
   const TensorType& q;
   const TensorType& k;
   const TensorType& v;
   const TensorType* bias;
+  const TensorType* key_lengths;
 };
-// The inputs from `q` on, and the bias, which is that of number `rest`, or after a counter of that number.
+// The inputs from `q` on, and bias and lengths, which are from number `rest` on, or after a counter of that
+// number.
 AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t rest);
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs);
 TensorType attention_result(const AttentionInputs& inputs);
@@ -77,7 +81,7 @@ class AttentionRows {
   int64_t value_width() const { return value_width_; }
   double scale() const { return scale_; }
   // How many keys, from the first, the query sees.
-  int64_t visible(int64_t query) const { return causal_ ? std::min(query + 1, keys_) : keys_; }
+  int64_t visible(int64_t head, int64_t query) const;
   // The first element of a row.
   size_t query(int64_t head, int64_t query) const;
   size_t key(int64_t head, int64_t key) const;
@@ -97,6 +101,7 @@ class AttentionRows {
   std::vector<double> k_;
   std::vector<double> v_;
   std::vector<double> bias_;
+  std::vector<int64_t> key_lengths_;
   int64_t batch_;
   int64_t heads_;
   int64_t queries_;

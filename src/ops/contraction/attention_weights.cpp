@@ -7,11 +7,35 @@
 
 namespace tessera::ops {
 
+namespace {
+
+// Where a query does not see a key. Null: nothing is hidden.
+Value* hidden_scores(const Value* products, const AttentionOptions& options) {
+  Graph& graph = products->graph();
+  const SymbolicShape& shape = products->shape();
+  Value* hidden = nullptr;
+  if (options.causal) {
+    const SymbolicShape pairs{shape[2], shape[3]};
+    hidden = greater(iota(graph, pairs, 1, DataType::int32), iota(graph, pairs, 0, DataType::int32));
+  }
+  if (options.key_lengths != nullptr) {
+    Value* keys = iota(graph, {1, 1, 1, shape[3]}, 3, DataType::int32);
+    Value* after = greater_equal(keys, reshape(options.key_lengths, {shape[0], 1, 1, 1}));
+    hidden = hidden == nullptr ? after : logical_or(hidden, after);
+  }
+  return hidden;
+}
+
+}  // namespace
+
 AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t rest) {
   const size_t bias = rest + (drops_weights(node.attributes()) ? 1 : 0);
+  const std::vector<Value*> operands = node.operands(inputs);
+  const auto optional = [&](size_t number) { return number < operands.size() ? operands[number] : nullptr; };
   return {.scale = node.attributes().real("scale"),
           .causal = node.attributes().boolean("causal"),
-          .bias = inputs.size() > bias ? inputs[bias] : nullptr};
+          .bias = optional(bias),
+          .key_lengths = optional(bias + 1)};
 }
 
 AttentionDropout attention_dropout(const Node& node, const std::vector<Value*>& inputs, size_t rest) {
@@ -29,13 +53,9 @@ Value* attention_products(Value* q, Value* k) {
 Value* attention_scores(Value* products, const AttentionOptions& options) {
   Value* scores = multiply(products, *options.scale);
   if (options.bias != nullptr) scores = add(scores, cast(options.bias, products->data_type()));
-  if (!options.causal) return scores;
-  const SymbolicShape& shape = products->shape();
-  const SymbolicShape pairs{shape[2], shape[3]};
-  Value* query = iota(products->graph(), pairs, 0, DataType::int32);
-  Value* key = iota(products->graph(), pairs, 1, DataType::int32);
-  Value* hidden = constant_like(products, std::numeric_limits<float>::lowest());
-  return select(less_equal(key, query), scores, hidden);
+  Value* hidden = hidden_scores(products, options);
+  if (hidden == nullptr) return scores;
+  return select(hidden, constant_like(products, std::numeric_limits<float>::lowest()), scores);
 }
 
 Value* attention_weights(Value* products, Value* log_sum, const AttentionOptions& options) {

@@ -7,11 +7,10 @@
 namespace tessera::ops {
 namespace {
 
-// The operands q, ... before counter and bias.
+// The operands q, ... before counter, bias and lengths of keys.
 Node* apply_with_dropout(const std::string& name, std::vector<Value*> operands, Value* q,
                          const AttentionDropout& dropout, const AttentionOptions& options) {
-  operands.push_back(dropout.counter);
-  if (options.bias != nullptr) operands.push_back(options.bias);
+  for (Value* operand : {dropout.counter, options.bias, options.key_lengths}) operands.push_back(operand);
   const double usual = 1 / std::sqrt(static_cast<double>(q->shape().back().value()));
   return apply(name, operands,
                {{"scale", options.scale.value_or(usual)},
@@ -38,11 +37,15 @@ const OperatorRegistration kRegistration({
         "attention whose weights are dropped: y = dropout(softmax(scale * q k^T + bias)) v, by the numbers "
         "that dropout of the same counter, rate and stream has for the weights [batch, heads, queries, "
         "keys]; they are drawn where they are needed and not kept. log_sum is of what nothing was dropped "
-        "of.",
+        "of. key_lengths are those of attention.",
     .operator_class = OperatorClass::contraction,
     .traits = {.random = true},
-    .inputs =
-        {{.name = "q"}, {.name = "k"}, {.name = "v"}, dropout_counter(), {.name = "bias", .optional = true}},
+    .inputs = {{.name = "q"},
+               {.name = "k"},
+               {.name = "v"},
+               dropout_counter(),
+               {.name = "bias", .optional = true},
+               attention_key_lengths()},
     .attributes = dropout_attention_attributes(),
     .outputs = {"y", "log_sum"},
     .infer = infer_attention,
@@ -52,7 +55,9 @@ const OperatorRegistration kRegistration({
     .examples = {example_dropout_attention({2, 3, 5, 4}, 7, 6, false, 0.5, 0),
                  example_dropout_attention({1, 2, 6, 5}, 6, 3, true, 0.1, 3),
                  example_dropout_attention({2, 2, 3, 7}, 5, 1, true, 0.3, 1, {1, 2, 3, 5}),
-                 example_dropout_attention({2, 1, 2, 4}, 33, 5, false, 0.1, 2, {2, 1, 2, 33})},
+                 example_dropout_attention({2, 1, 2, 4}, 33, 5, false, 0.1, 2, {2, 1, 2, 33}),
+                 with_key_lengths(example_dropout_attention({3, 2, 4, 5}, 8, 3, false, 0.2, 4, {1, 2, 4, 8}),
+                                  3, 8)},
 });
 
 }  // namespace

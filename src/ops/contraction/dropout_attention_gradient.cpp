@@ -25,7 +25,8 @@ const OperatorRegistration kRegistration({
         "results; the weights are recomputed from log_sum, and what was dropped from the counter.",
     .operator_class = OperatorClass::contraction,
     .traits = {.random = true},
-    .inputs = attention_gradient_operands({dropout_counter(), {.name = "bias", .optional = true}}),
+    .inputs = attention_gradient_operands(
+        {dropout_counter(), {.name = "bias", .optional = true}, attention_key_lengths()}),
     .attributes = dropout_attention_attributes(),
     .outputs = {"q_gradient", "k_gradient", "v_gradient"},
     .infer = infer_attention_gradient,
@@ -33,7 +34,9 @@ const OperatorRegistration kRegistration({
     .reference = reference_attention_gradient,
     .examples = {example_dropout_attention_gradient({2, 3, 5, 4}, 7, 6, false, 0.5),
                  example_dropout_attention_gradient({1, 2, 6, 5}, 6, 3, true, 0.1),
-                 example_dropout_attention_gradient({2, 2, 3, 7}, 5, 1, true, 0.3, {1, 2, 3, 5})},
+                 example_dropout_attention_gradient({2, 2, 3, 7}, 5, 1, true, 0.3, {1, 2, 3, 5}),
+                 with_key_lengths(
+                     example_dropout_attention_gradient({3, 2, 4, 5}, 8, 3, false, 0.2, {1, 2, 4, 8}), 3, 8)},
 });
 
 }  // namespace

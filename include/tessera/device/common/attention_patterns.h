@@ -16,6 +16,7 @@ using TakesAttention = std::function<bool(const Node& node)>;
 // Of attention and its gradient, with dropout or without.
 bool is_attention_gradient(const Node& attention);
 const Value* bias_of_attention(const Node& attention);  // null: there is none
+const Value* key_lengths_of_attention(const Node& attention);
 
 // Each head's row of a token begins at a multiple of so many bytes.
 inline constexpr int64_t kAttentionRowAlignment = 16;

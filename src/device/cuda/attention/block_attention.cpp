@@ -33,13 +33,13 @@ std::string print_problem(const PlacedAttention& attention, int64_t row_tiles) {
       "  static constexpr BlockAttentionLayout layout{{{}, {}, {}, {}}};\n"
       "  static constexpr int batch = {}, heads = {}, queries = {}, keys = {};\n"
       "  static constexpr float scale = {}, factor = {};\n"
-      "  static constexpr bool causal = {}, has_bias = {}, drops = {};\n"
+      "  static constexpr bool causal = {}, has_bias = {}, has_key_lengths = {}, drops = {};\n"
       "  static constexpr uint32 stream = {}u, least = least_word({});\n",
       problem.gradient ? "block_attention_gradient" : "block_attention", device_type(problem.type),
       problem.queries, problem.keys, problem.width, row_tiles, problem.batch, problem.heads, problem.queries,
       problem.keys, float_literal(problem.scale), float_literal(1 / (1 - dropout.rate)), problem.causal,
-      problem.bias.has_value(), problem.dropout.has_value(), static_cast<uint32_t>(dropout.stream),
-      float_literal(dropout.rate));
+      problem.bias.has_value(), problem.key_lengths, problem.dropout.has_value(),
+      static_cast<uint32_t>(dropout.stream), float_literal(dropout.rate));
   return text + print_places(attention) + "};\n";
 }
 

@@ -31,6 +31,7 @@ void check(const AttentionProblem& problem, const GpuTraits& gpu) {
   refuse_unless(!problem.gradient || problem.queries > 1 || problem.keys > 1,
                 "the gradient of one query and key");
   if (!problem.bias_gradient) return;
+  refuse_unless(!problem.key_lengths, "the gradient of a bias beside lengths of keys");
   refuse_unless(problem.bias->batch == problem.batch && problem.bias->heads == problem.heads,
                 "the gradient of a bias that is added to several scores");
   // Before 9.5 it took multiples of 64 alone; of others than these nothing was measured.

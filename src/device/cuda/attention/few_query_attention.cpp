@@ -72,9 +72,10 @@ GeneratedProgram print(const KernelRequest& request, const GpuTraits& gpu) {
       "  static constexpr int batch = {}, heads = {}, queries = {}, keys = {}, width = {};\n"
       "  static constexpr int splits = {}, together = {};\n"
       "  static constexpr float scale = {};\n"
-      "  static constexpr bool has_bias = {};\n{}}};\n",
+      "  static constexpr bool has_bias = {}, has_key_lengths = {};\n{}}};\n",
       device_type(problem.type), problem.batch, problem.heads, problem.queries, problem.keys, problem.width,
-      splits, together, float_literal(problem.scale), problem.bias.has_value(), print_places(attention));
+      splits, together, float_literal(problem.scale), problem.bias.has_value(), problem.key_lengths,
+      print_places(attention));
   Launch run{.entry = "run",
              .blocks = problem.batch * problem.heads * splits,
              .threads = kFewQueryThreads,

@@ -72,6 +72,7 @@ void add_pointers(PointerList& pointers, const PlacedAttention& attention) {
   };
   for (const Field& field : kHeads) add(field.operand, field.name);
   add(Operand::bias, "bias");
+  add(Operand::key_lengths, "key_lengths");
   add(Operand::counter, "counter");
   add(Operand::log_sum, "log_sum");
 }
@@ -90,11 +91,11 @@ void refuse_unless_by_tensor_cores(const AttentionProblem& problem, int64_t wide
 }
 
 void refuse_unless_whole(const PlacedAttention& attention) {
-  for (const Operand operand : {Operand::bias, Operand::counter, Operand::log_sum}) {
+  for (const Operand operand : {Operand::bias, Operand::key_lengths, Operand::counter, Operand::log_sum}) {
     const PlacedOperand* placed = find(attention, operand);
     backend::refuse_unless(
         placed == nullptr || (placed->offset == 0 && !attention.problem.strides.contains(operand)),
-        "a bias, a counter or sums that lie in another tensor");
+        "a bias, lengths, a counter or sums that lie in another tensor");
   }
 }
 

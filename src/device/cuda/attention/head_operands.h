@@ -14,7 +14,8 @@ namespace tessera::cuda {
 // (kernels/head_places.cuh).
 std::string print_places(const PlacedAttention& attention);
 
-// Pointers to what the node has: q, k, v, bias, counter, y, log_sum, and of a gradient dy, dq, dk and dv.
+// Pointers to what the node has: q, k, v, bias, key_lengths, counter, y, log_sum, and of a gradient dy, dq,
+// dk and dv.
 void add_pointers(PointerList& pointers, const PlacedAttention& attention);
 
 // Refuses (device/common/refusal.h) what kernels on the Tensor Cores do not take: other than 16 bits, widths
@@ -22,7 +23,7 @@ void add_pointers(PointerList& pointers, const PlacedAttention& attention);
 // capability 8.0.
 void refuse_unless_by_tensor_cores(const AttentionProblem& problem, int64_t widest, const GpuTraits& gpu);
 
-// Refuses a bias, counter or log_sum that lies in another tensor.
+// Refuses a bias, key_lengths, counter or log_sum that lies in another tensor.
 void refuse_unless_whole(const PlacedAttention& attention);
 
 }  // namespace tessera::cuda

@@ -19,7 +19,8 @@ struct Role {
   std::string_view name;
 };
 
-// The roles of the inputs and outputs; the counter, the bias and its gradient may be missing.
+// The roles of the inputs and outputs; the counter, the bias and its gradient, and the lengths may be
+// missing.
 struct Signature {
   std::vector<Role> inputs;
   std::vector<Role> outputs;
@@ -29,7 +30,8 @@ const Signature& signature_of(bool gradient) {
                                   {Operand::k, "k"},
                                   {Operand::v, "v"},
                                   {Operand::counter, "counter"},
-                                  {Operand::bias, "bias"}},
+                                  {Operand::bias, "bias"},
+                                  {Operand::key_lengths, "key_lengths"}},
                                  {{Operand::y, "y"}, {Operand::log_sum, "log_sum"}}};
   static const Signature backward{{{Operand::dy, "output_gradient"},
                                    {Operand::q, "q"},
@@ -38,7 +40,8 @@ const Signature& signature_of(bool gradient) {
                                    {Operand::y, "y"},
                                    {Operand::log_sum, "log_sum"},
                                    {Operand::counter, "counter"},
-                                   {Operand::bias, "bias"}},
+                                   {Operand::bias, "bias"},
+                                   {Operand::key_lengths, "key_lengths"}},
                                   {{Operand::dq, "q_gradient"},
                                    {Operand::dk, "k_gradient"},
                                    {Operand::dv, "v_gradient"},
@@ -71,6 +74,7 @@ AttentionProblem attention_problem_of(const Node& attention) {
     const Shape shape = bias->type().static_shape();
     problem.bias = {.batch = shape[0], .heads = shape[1]};
   }
+  problem.key_lengths = backend::key_lengths_of_attention(attention) != nullptr;
   return problem;
 }
 

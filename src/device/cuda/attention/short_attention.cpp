@@ -50,11 +50,12 @@ std::string print_problem(const PlacedAttention& attention) {
       "struct Problem {{\n"
       "  using type = {};\n"
       "  static constexpr ShortAttentionLayout layout{{{}, {}, {}, {}}};\n"
-      "  static constexpr int batch = {}, heads = {};\n"
+      "  static constexpr int batch = {}, heads = {}, keys = {};\n"
       "  static constexpr float scale = {};\n"
-      "  static constexpr bool causal = {}, has_bias = {};\n",
+      "  static constexpr bool causal = {}, has_bias = {}, has_key_lengths = {};\n",
       device_type(problem.type), problem.queries, problem.keys, problem.width, problem.gradient,
-      problem.batch, problem.heads, float_literal(problem.scale), problem.causal, problem.bias.has_value());
+      problem.batch, problem.heads, problem.keys, float_literal(problem.scale), problem.causal,
+      problem.bias.has_value(), problem.key_lengths);
   return text + print_places(attention) + "};\n";
 }
 

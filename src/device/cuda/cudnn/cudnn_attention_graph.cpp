@@ -48,6 +48,11 @@ class AttentionGraph {
     Tensor tensor;
     return graph_.tensor(set(tensor, operand, shape));
   }
+  GraphTensor lengths(Operand operand) {
+    const GraphTensor tensor = input(operand, {problem_.batch, 1, 1, 1});
+    tensor->set_data_type(fe::DataType_t::INT32);
+    return tensor;
+  }
   Tensor& output(const GraphTensor& tensor, Operand operand, const Shape& shape) const {
     return set(tensor->set_output(true), operand, shape);
   }
@@ -59,6 +64,12 @@ class AttentionGraph {
       attributes.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
     }
     if (problem_.bias.has_value()) attributes.set_bias(input(Operand::bias, bias()));
+    // cuDNN wants both lengths, and makes zeros of the queries after theirs: all are within it.
+    if (problem_.key_lengths) {
+      attributes.set_padding_mask(true)
+          .set_seq_len_kv(lengths(Operand::key_lengths))
+          .set_seq_len_q(lengths(Operand::query_lengths));
+    }
   }
 
   void forward() {
@@ -107,6 +118,7 @@ std::string AttentionProblem::key() const {
   if (bias.has_value())
     result +=
         fmt::format(" bias {} {}{}", bias->batch, bias->heads, bias_gradient ? " with its gradient" : "");
+  if (key_lengths) result += " key lengths";
   for (const auto& [operand, own] : strides)
     result += fmt::format(" {} in {}", static_cast<int64_t>(operand), fmt::join(own, " "));
   return result;
@@ -115,9 +127,16 @@ std::string AttentionProblem::key() const {
 PlanProblem AttentionProblem::plan_problem() const {
   // The weights are rounded to the operands' type for the second product, which some versions may call narrow
   // sums; the sums are fp32.
+  std::vector<PlanProblem::Filled> filled;
+  if (key_lengths) {
+    filled.push_back({.number = static_cast<int64_t>(AttentionOperand::query_lengths),
+                      .words = batch,
+                      .value = static_cast<uint32_t>(queries)});
+  }
   return {.key = key(),
           .without_varying_sums = deterministic,
           .without_narrow_sums = false,
+          .filled = filled,
           .describe = [problem = *this](CudnnGraph& graph) { AttentionGraph(graph, problem).describe(); }};
 }
 

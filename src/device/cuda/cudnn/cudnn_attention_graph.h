@@ -13,8 +13,24 @@
 
 namespace tessera::cuda {
 
-// Numbers for PlanOperands. Gradients are of what has their name.
-enum class AttentionOperand : int64_t { q = 1, k, v, bias, y, log_sum, dy, dq, dk, dv, dbias, counter };
+// Numbers for PlanOperands. Gradients are of what has their name. The lengths of queries are those that cuDNN
+// wants beside the lengths of keys; a plan has them by itself.
+enum class AttentionOperand : int64_t {
+  q = 1,
+  k,
+  v,
+  bias,
+  y,
+  log_sum,
+  dy,
+  dq,
+  dk,
+  dv,
+  dbias,
+  counter,
+  key_lengths,
+  query_lengths
+};
 
 // q [batch, heads, queries, width], k [batch, heads, keys, width], v [batch, heads, keys, value_width].
 struct AttentionProblem {
@@ -35,6 +51,7 @@ struct AttentionProblem {
     int64_t heads = 1;
   };
   std::optional<Bias> bias;
+  bool key_lengths = false;  // int32 [batch]: so many keys are seen, the first ones
   // Of the weights, by random numbers that cuDNN does not have: it takes none.
   struct Dropout {
     double rate = 0;

@@ -31,8 +31,8 @@ class CudnnGraph : public fe::graph::Graph {
                                    cudnnHandle_t handle);
 
  private:
-  // What cuDNN's frontend adds to the operands of the problem.
-  PlanTensors own_tensors(const Context& context) const;
+  // What cuDNN's frontend adds to the operands of the problem, and what the problem has filled.
+  PlanTensors own_tensors(const Context& context, const PlanProblem& problem) const;
 };
 
 }  // namespace tessera::cuda

@@ -267,10 +267,10 @@ std::shared_ptr<CudnnPlan> CudnnGraph::build(Context& context, const PlanProblem
   }
   // A plan knows of all its operands; the graph is not needed to run it.
   const auto built = plans.execution_plans.at(static_cast<size_t>(plans.candidate));
-  return std::make_shared<BuiltPlan>(context, built, own_tensors(context), choices);
+  return std::make_shared<BuiltPlan>(context, built, own_tensors(context, problem), choices);
 }
 
-PlanTensors CudnnGraph::own_tensors(const Context& context) const {
+PlanTensors CudnnGraph::own_tensors(const Context& context, const PlanProblem& problem) const {
   PlanTensors tensors;
   tensors.bytes = get_fe_workspace_size_subtree();
   std::unordered_map<int64_t, pass_by_values_t> scalars;
@@ -292,6 +292,12 @@ PlanTensors CudnnGraph::own_tensors(const Context& context) const {
                            cudnn_version());
     if (action == 0) set_words(space, words);
     tensors.spaces.push_back(space);
+  }
+  for (const PlanProblem::Filled& filled : problem.filled) {
+    const int64_t begin = round_up(tensors.bytes, backend::WorkspaceLayout::kAlignment);
+    tensors.spaces.push_back(
+        {.number = filled.number, .offset = begin, .words = filled.words, .value = filled.value});
+    tensors.bytes = begin + filled.words * static_cast<int64_t>(sizeof filled.value);
   }
   const auto by_number = [](const auto& a, const auto& b) { return a.number < b.number; };
   std::sort(tensors.scalars.begin(), tensors.scalars.end(), by_number);

@@ -2,6 +2,7 @@
 // consists of is in one file for each kind (cudnn_convolution_graph.h, cudnn_attention_graph.h).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,6 +25,13 @@ struct PlanProblem {
   bool without_tensor_cores = false;  // they round fp32 operands
   bool without_varying_sums = true;   // they add in no fixed order
   bool without_narrow_sums = true;    // they keep partial sums in 16 bits
+  // Operands that the plan itself has in its workspace: so many words of 32 bits, all of one value.
+  struct Filled {
+    int64_t number = 0;
+    int64_t words = 0;
+    uint32_t value = 0;
+  };
+  std::vector<Filled> filled = {};
   // Adds the problem's tensors and operations. Refuses what cuDNN has no words for.
   std::function<void(CudnnGraph& graph)> describe;
 };

@@ -9,7 +9,8 @@
 namespace tessera::cuda {
 
 // cuDNN's frontend makes some graphs of several operations, which exchange tensors in a part of the workspace
-// and read numbers from the host. Who runs a plan gives it both.
+// and read numbers from the host; some problems have operands of one number each. Who runs a plan gives it
+// all of them.
 struct PlanTensors {
   struct Scalar {
     int64_t number = 0;
