@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <variant>
 
 #include "tessera/base/error.h"
 #include "tessera/onnx/save.h"
@@ -10,6 +11,14 @@
 
 namespace tessera::onnx {
 namespace {
+
+// Whether an attribute holds extents that are open.
+bool is_open(const Node& node) {
+  return std::ranges::any_of(node.attributes().entries(), [](const auto& entry) {
+    const auto* shape = std::get_if<SymbolicShape>(&entry.second.variant());
+    return shape != nullptr && !is_static(*shape);
+  });
+}
 
 constexpr int64_t kMostTypeCode = 20;  // of the operator set that is written: parts of bytes came later
 
@@ -191,7 +200,8 @@ std::string GraphWriter::name_to_be(const Value* value, AxisOrder order) {
 }
 
 const Tensor* GraphWriter::fold(const Node& node, const Value* value) {
-  if (node.schema().traits.random || !node.bodies().empty() || !value->type().is_static()) return nullptr;
+  if (node.schema().traits.random || !node.bodies().empty() || !value->type().is_static() || is_open(node))
+    return nullptr;
   std::vector<const Tensor*> operands;
   size_t bytes = 0;
   for (const Value* input : node.inputs()) {

@@ -229,6 +229,7 @@ TEST(OnnxSave, CountsAlongExtentsThatAreOpen) {
   graph.add_output("ended", ops::attention(q, q, q, {.key_lengths = lengths}).y);
   graph.add_output("placed", ops::add(q, ops::iota(graph, {2, tokens, 1}, 1, DataType::fp32)));
   graph.add_output("numbered", ops::iota(graph, {batch, tokens}, -1, DataType::int32));
+  graph.add_output("counted", ops::count_elements(graph, {batch, tokens}, DataType::int32));
   const Folder folder;
   save(graph, {}, folder / "open.onnx");
   for (const auto& [rows, length] : {std::pair<int64_t, int64_t>{1, 1}, {3, 5}}) {
@@ -244,6 +245,7 @@ TEST(OnnxSave, CountsAlongExtentsThatAreOpen) {
     expect_close(actual.at("ended"), expected[1], {1e-6, 1e-6}, "ended");
     EXPECT_TRUE(actual.at("placed").identical(expected[2]));
     EXPECT_TRUE(actual.at("numbered").identical(expected[3]));
+    EXPECT_TRUE(actual.at("counted").identical(expected[4]));
   }
 }
 

@@ -111,6 +111,13 @@ void write_iota(WriteCall& call) {
   call.result("Expand", {counted, call.writer().add_shape(call.node(), others)});
 }
 
+// The product of extents of which some are open.
+void write_count_elements(WriteCall& call) {
+  const std::string extents = call.writer().add_shape(call.node(), call.attributes().shape("shape"));
+  const std::string count = call.add("ReduceProd", {extents}, {{"keepdims", false}});
+  call.result("Cast", {count}, {{"to", call.node().output()->data_type()}});
+}
+
 // Whoever runs the model draws them: the format's own operators draw others in each program.
 NodeWriter drawn(const std::string& name, const std::string& input, const std::string& meaning) {
   return {name, [=](WriteCall& call) {
@@ -131,6 +138,7 @@ const WriterRegistrations kRegistration{
     {"gather", write_gather},
     {"one_hot", write_one_hot},
     {"iota", write_iota},
+    {"count_elements", write_count_elements},
     drawn("random_normal", "noise", "numbers of the standard normal distribution"),
     drawn("random_uniform", "uniform", "numbers that are uniform in [0, 1)"),
 };
