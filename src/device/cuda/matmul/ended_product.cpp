@@ -90,6 +90,14 @@ std::unique_ptr<Graph> work_behind(const Node& node) {
   return work;
 }
 
+// The operator of a product that is alone or fused.
+const Node& matmul_of(const Node& product) {
+  if (product.body() == nullptr) return product;
+  const auto& nodes = product.body()->nodes();
+  return **std::find_if(nodes.begin(), nodes.end(),
+                        [](const auto& node) { return node->operator_name() == "matmul"; });
+}
+
 // The member that is the product, alone or fused.
 const Node& product_of(const Node& node) {
   for (const auto& inner : node.body()->nodes()) {
@@ -291,10 +299,11 @@ const CudaKernelRegistration kEndedProduct({.key = "fused:ended_product",
 bool ends_product(const Node& product, const Node& reader, const GpuTraits& gpu) {
   const Value& y = *product.output();
   if (gpu.architecture != kArchitecture || !is_half(y.data_type()) || !y.type().is_static()) return false;
+  const Node& matmul = matmul_of(product);
   const int64_t n = columns_of(y), rows = y.type().element_count() / std::max<int64_t>(n, 1);
-  if (rows < kLeastRows || n < kLeastColumns || n % EndedProductLayout::vector != 0) return false;
-  const Value& a = *product.input(0);
-  return columns_of(a) >= kLeastDepth && keeps_shape(reader, y) &&
+  return matmul.input(1)->shape().size() == 2 && !matmul.attributes().boolean("transpose_a") &&
+         rows >= kLeastRows && n >= kLeastColumns && n % EndedProductLayout::vector == 0 &&
+         columns_of(*matmul.input(0)) >= kLeastDepth && keeps_shape(reader, y) &&
          bytes_beside(reader, y) <= kMostBytesBeside;
 }
 
