@@ -81,7 +81,8 @@ std::vector<AttentionCase> dropout_cases() {
   return result;
 }
 
-// Of keys by lengths: whole blocks of them are hidden, and parts of one.
+// Of keys by lengths: whole blocks of them are hidden, and parts of one. What takes fp32 knows no blocks, and of
+// a single key of many queries the gradients are so large that their bounds hide the roundings of the others.
 std::vector<AttentionCase> length_cases() {
   std::vector<AttentionCase> result;
   for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {
@@ -93,11 +94,12 @@ std::vector<AttentionCase> length_cases() {
         result.push_back(own);
       };
       add({.batch = 4});
+      add({.batch = 5, .queries = 37, .keys = 20, .width = 32, .value_width = 32, .bias = true});
+      add({.batch = 3, .queries = 20, .keys = 33, .dropout = 0.3});
+      if (type == DataType::fp32) continue;
       add({.batch = 3, .heads = 2, .queries = 130, .keys = 200});
       add({.batch = 3, .queries = 37, .keys = 300, .width = 40, .value_width = 40});
-      add({.batch = 5, .queries = 37, .keys = 20, .width = 32, .value_width = 32, .bias = true});
       add({.batch = 3, .heads = 2, .queries = 200, .keys = 260, .dropout = 0.25});
-      add({.batch = 3, .queries = 20, .keys = 33, .dropout = 0.3});
     }
   }
   return result;

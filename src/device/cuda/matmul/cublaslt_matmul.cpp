@@ -45,8 +45,8 @@ void refuse_wrong_relu(const MatmulProblem& problem) {
                          "the ReLU of cuBLASLt 13.1 makes 0 of NaN where rows of 16-bit numbers are not "
                          "whole 16 bytes");
 }
-// And on an H100, in TF32, by algorithms beside the first. tests/device_cuda/library_faults_test.cpp tells when
-// the installed version has the fault no more.
+// And on an H100, in TF32, by algorithms beside the first. tests/device_cuda/library_faults_test.cpp tells
+// when the installed version has the fault no more.
 void refuse_other_algorithms(const MatmulProblem& problem) {
   backend::refuse_unless(problem.activation != "relu" || problem.type != DataType::fp32,
                          "the ReLU of some algorithms of cuBLASLt 13.1 makes 0 of NaN in fp32");
