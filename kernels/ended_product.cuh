@@ -1,4 +1,4 @@
-// A matrix product with any elementwise work behind it, and sums of that work's columns, of compute
+// A matrix product with any elementwise work after it, and sums of that work's columns, of compute
 // capability 9.0: y = end(a [m, k] b [k, n], ...) in 16 bits with sums in fp32.
 //
 // A block stays for many tiles, and its warps do one thing each. A thread of the first starts copies; two

@@ -32,7 +32,7 @@ bool expand_operators(Graph& graph, const PassContext& context);
 // Makes clusters of primitive elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassContext& context);
 
-// A product and elementwise work behind it as one node, where the device may have one kernel for it: kind
+// A product and elementwise work after it as one node, where the device may have one kernel for it: kind
 // "ended_product".
 bool end_products(Graph& graph, const PassContext& context);
 

@@ -89,7 +89,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                       .after = {"expand_operators"}};
   // Of what is left to choose: the tuner compares it with the two apart.
   const Pass ends{.name = "end_products",
-                  .documentation = "matrix products and the elementwise work behind them",
+                  .documentation = "matrix products and the elementwise work after them",
                   .run = passes::end_products,
                   .after = {"fuse_elementwise"},
                   .before = {"group_clusters"}};

@@ -81,8 +81,9 @@ std::vector<AttentionCase> dropout_cases() {
   return result;
 }
 
-// Of keys by lengths: whole blocks of them are hidden, and parts of one. What takes fp32 knows no blocks, and of
-// a single key of many queries the gradients are so large that their bounds hide the roundings of the others.
+// Of keys by lengths: whole blocks of them are hidden, and parts of one. What takes fp32 knows no blocks, and
+// of a single key of many queries the gradients are so large that their bounds hide the roundings of the
+// others.
 std::vector<AttentionCase> length_cases() {
   std::vector<AttentionCase> result;
   for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {

@@ -1,4 +1,4 @@
-// Matrix products with elementwise work behind them as one kernel.
+// Matrix products with elementwise work after them as one kernel.
 #include <algorithm>
 #include <cmath>
 #include <tuple>

@@ -60,9 +60,9 @@ int64_t bytes_beside(const Node& reader, const Value& product) {
   return bytes;
 }
 
-// What comes behind the product as a body of its own, whose inputs are the node's and, the last one, the
+// What comes after the product as a body of its own, whose inputs are the node's and, the last one, the
 // product.
-std::unique_ptr<Graph> work_behind(const Node& node) {
+std::unique_ptr<Graph> work_after(const Node& node) {
   auto work = std::make_unique<Graph>("end");
   ValueMapping mapping;
   for (const auto& input : node.body()->inputs())
@@ -119,7 +119,7 @@ class EndedProductSource {
                                       .frozen_inputs = {},
                                       .deterministic = request.deterministic,
                                       .tf32 = request.tf32})),
-        work_(work_behind(node_)),
+        work_(work_after(node_)),
         printer_(*work_) {
     check();
   }

@@ -1,4 +1,4 @@
-// Matrix products whose kernel does the elementwise work behind them, too.
+// Matrix products whose kernel does the elementwise work after them, too.
 #pragma once
 
 #include "tessera/graph/graph.h"
