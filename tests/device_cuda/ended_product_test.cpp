@@ -88,7 +88,9 @@ TEST_P(EndedProduct, IsACandidateBesideTheTwoApart) {
     EXPECT_TRUE(candidates[place].only_tuned);
   }
   // The texts of both types differ in a name alone.
-  if (type == DataType::bf16 || own.name == "OneStep") EXPECT_GT(compile_candidates(node), 0);
+  if (type == DataType::bf16 || own.name == "OneStep") {
+    EXPECT_GT(compile_candidates(node), 0);
+  }
 }
 
 TEST_P(EndedProduct, EveryKernel) {
