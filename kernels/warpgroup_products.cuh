@@ -77,17 +77,50 @@ __device__ inline void are_ready(float (&sums)[Tiles][4]) {
   }
 }
 
+// multiply_rows(sums, a, b, add): sums += a * b, or = where `add` is false, for 64 x 16 numbers by 16 x 8 for
+// each tile of the sums; for 64 x 8 by 8 x 8 in TF32. Each warp has 16 rows, its threads' registers of `a`
+// and of each tile are those of multiply<T>. Transposed, in 16 bits: b comes from rows_from, else from
+// columns_from.
+#define TESSERA_PRODUCT(type, depth, transposed_text, width, sums_text, a_text, b_text, add_text, ...) \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add_text                                        \
+               ", 0;\n"                                                                                \
+               "wgmma.mma_async.sync.aligned.m64n" width depth ".f32." type "." type " {" sums_text    \
+               "}, {" a_text "}, " b_text ", add, 1, 1" transposed_text ";\n}\n"                       \
+               : __VA_ARGS__                                                                           \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)),       \
+                 "n"(static_cast<int>(Transposed)))
+#define TESSERA_MULTIPLY_ROWS(tiles, transposed_text, ...)                                                \
+  template <typename T, bool Transposed>                                                                  \
+  __device__ inline void multiply_rows(float(&sums)[tiles][4], const uint32(&a)[4], uint64 b, bool add) { \
+    if constexpr (sizeof(T) == 4) {                                                                       \
+      TESSERA_PRODUCT("tf32", "k8", "", __VA_ARGS__);                                                     \
+    } else if constexpr (IsHalf<T>::value) {                                                              \
+      TESSERA_PRODUCT("f16", "k16", ", " transposed_text, __VA_ARGS__);                                   \
+    } else {                                                                                              \
+      TESSERA_PRODUCT("bf16", "k16", ", " transposed_text, __VA_ARGS__);                                  \
+    }                                                                                                     \
+  }
+#define TESSERA_SUMS(t) "+f"(sums[t][0]), "+f"(sums[t][1]), "+f"(sums[t][2]), "+f"(sums[t][3])
+#define TESSERA_SUMS4(t) TESSERA_SUMS(t), TESSERA_SUMS(t + 1), TESSERA_SUMS(t + 2), TESSERA_SUMS(t + 3)
+#define TESSERA_TEXT16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define TESSERA_TEXT32 \
+  TESSERA_TEXT16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define TESSERA_TEXT64                                                                                \
+  TESSERA_TEXT32                                                                                      \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
+  "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+TESSERA_MULTIPLY_ROWS(4, "%22", "32", TESSERA_TEXT16, "%16, %17, %18, %19", "%20", "%21", TESSERA_SUMS4(0))
+TESSERA_MULTIPLY_ROWS(8, "%38", "64", TESSERA_TEXT32, "%32, %33, %34, %35", "%36", "%37", TESSERA_SUMS4(0),
+                      TESSERA_SUMS4(4))
+TESSERA_MULTIPLY_ROWS(16, "%70", "128", TESSERA_TEXT64, "%64, %65, %66, %67", "%68", "%69", TESSERA_SUMS4(0),
+                      TESSERA_SUMS4(4), TESSERA_SUMS4(8), TESSERA_SUMS4(12))
+#undef TESSERA_MULTIPLY_ROWS
+#undef TESSERA_PRODUCT
+
 // multiply_factors(sums, first, a, b, add): sums += a * b, or = where `add` is false, for 64 x 16 numbers by
 // 16 x Columns, 128 or 256, in 16 bits; of the tiles of sums those from `first` on. Both are described: `a`
 // by SwizzledTile::columns_from, b transposed or not as in multiply_rows.
-#define TESSERA_SUMS(t) "+f"(sums[t][0]), "+f"(sums[t][1]), "+f"(sums[t][2]), "+f"(sums[t][3])
-#define TESSERA_SUMS4(t) TESSERA_SUMS(t), TESSERA_SUMS(t + 1), TESSERA_SUMS(t + 2), TESSERA_SUMS(t + 3)
 #define TESSERA_SUMS16(t) TESSERA_SUMS4(t), TESSERA_SUMS4(t + 4), TESSERA_SUMS4(t + 8), TESSERA_SUMS4(t + 12)
-#define TESSERA_TEXT64                                                                              \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, " \
-  "%21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, " \
-  "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, " \
-  "%59, %60, %61, %62, %63"
 #define TESSERA_TEXT128                                                                               \
   TESSERA_TEXT64                                                                                      \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, " \
@@ -118,50 +151,11 @@ __device__ inline void multiply_factors(float (&sums)[Tiles][4], int first, uint
 #undef TESSERA_PRODUCT_OF_FACTORS
 #undef TESSERA_PRODUCT
 #undef TESSERA_TEXT128
-#undef TESSERA_TEXT64
 #undef TESSERA_SUMS16
-
-// multiply_rows(sums, a, b, add): sums += a * b, or = where `add` is false, for 64 x 16 numbers by 16 x 8 for
-// each tile of the sums; for 64 x 8 by 8 x 8 in TF32. Each warp has 16 rows, its threads' registers of `a`
-// and of each tile are those of multiply<T>. Transposed, in 16 bits: b comes from rows_from, else from
-// columns_from.
-#define TESSERA_PRODUCT(type, depth, transposed_text, width, sums_text, a_text, b_text, add_text, ...) \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " add_text                                        \
-               ", 0;\n"                                                                                \
-               "wgmma.mma_async.sync.aligned.m64n" width depth ".f32." type "." type " {" sums_text    \
-               "}, {" a_text "}, " b_text ", add, 1, 1" transposed_text ";\n}\n"                       \
-               : __VA_ARGS__                                                                           \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)),       \
-                 "n"(static_cast<int>(Transposed)))
-#define TESSERA_MULTIPLY_ROWS(tiles, transposed_text, ...)                                                \
-  template <typename T, bool Transposed>                                                                  \
-  __device__ inline void multiply_rows(float(&sums)[tiles][4], const uint32(&a)[4], uint64 b, bool add) { \
-    if constexpr (sizeof(T) == 4) {                                                                       \
-      TESSERA_PRODUCT("tf32", "k8", "", __VA_ARGS__);                                                     \
-    } else if constexpr (IsHalf<T>::value) {                                                              \
-      TESSERA_PRODUCT("f16", "k16", ", " transposed_text, __VA_ARGS__);                                   \
-    } else {                                                                                              \
-      TESSERA_PRODUCT("bf16", "k16", ", " transposed_text, __VA_ARGS__);                                  \
-    }                                                                                                     \
-  }
-#define TESSERA_TEXT16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define TESSERA_TEXT32 \
-  TESSERA_TEXT16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define TESSERA_TEXT64                                                                                \
-  TESSERA_TEXT32                                                                                      \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
-  "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-TESSERA_MULTIPLY_ROWS(4, "%22", "32", TESSERA_TEXT16, "%16, %17, %18, %19", "%20", "%21", TESSERA_SUMS4(0))
-TESSERA_MULTIPLY_ROWS(8, "%38", "64", TESSERA_TEXT32, "%32, %33, %34, %35", "%36", "%37", TESSERA_SUMS4(0),
-                      TESSERA_SUMS4(4))
-TESSERA_MULTIPLY_ROWS(16, "%70", "128", TESSERA_TEXT64, "%64, %65, %66, %67", "%68", "%69", TESSERA_SUMS4(0),
-                      TESSERA_SUMS4(4), TESSERA_SUMS4(8), TESSERA_SUMS4(12))
 #undef TESSERA_TEXT64
 #undef TESSERA_TEXT32
 #undef TESSERA_TEXT16
 #undef TESSERA_SUMS4
 #undef TESSERA_SUMS
-#undef TESSERA_MULTIPLY_ROWS
-#undef TESSERA_PRODUCT
 
 }  // namespace tessera

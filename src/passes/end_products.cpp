@@ -25,9 +25,11 @@ bool is_elementwise_work(const Node& node) {
 }
 
 // The first reader that the device ends the product with.
-Node* end_of(const Node& product, const PassTarget& target) {
+Node* end_of(Node& product, const PassTarget& target) {
   for (Node* reader : readers_of(product.output())) {
-    if (is_elementwise_work(*reader) && target.ends_products(product, *reader)) return reader;
+    if (is_elementwise_work(*reader) && is_read(*reader) && target.ends_products(product, *reader) &&
+        fuses_without_cycle({&product, reader}))
+      return reader;
   }
   return nullptr;
 }
@@ -44,7 +46,7 @@ bool end_products(Graph& graph, const PassContext& context) {
   // What reads two products is ended by the one that is made last.
   for (auto product = products.rbegin(); product != products.rend(); ++product) {
     Node* end = end_of(**product, context.target);
-    if (end == nullptr || !fuses_without_cycle({*product, end})) continue;
+    if (end == nullptr) continue;
     fuse_nodes(graph, kEndedProductKind, {*product, end}, visible_values({*product, end}));
     changed = true;
   }

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "passes/pass_case.h"
 
 namespace tessera::testing {
@@ -9,12 +7,6 @@ PassContext ending(bool takes = true) {
   PassContext context;
   context.target.ends_products = [takes](const Node&, const Node&) { return takes; };
   return context;
-}
-
-size_t count(const Graph& graph, std::string_view kind) {
-  return static_cast<size_t>(std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
-    return node->body() != nullptr && node->attributes().text("kind") == kind;
-  }));
 }
 
 TEST(EndProducts, TakeTheClusterThatReadsThem) {
@@ -66,7 +58,7 @@ TEST(EndProducts, TakeASingleOperatorAndAProductThatIsFused) {
   EXPECT_TRUE(run_pass("end_products", *graph, ending()));
   verify(*graph);
   ASSERT_EQ(graph->nodes().size(), 1u) << print(*graph);
-  EXPECT_EQ(count(*graph, "ended_product"), 1u);
+  EXPECT_EQ(count_of_kind(*graph, "ended_product"), 1u);
 }
 
 // The last product is made right before; what the first one makes is read by other nodes, too.

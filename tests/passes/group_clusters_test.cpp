@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "passes/pass_case.h"
@@ -11,12 +9,6 @@ PassContext grouping(int64_t values = 100) {
   PassContext context;
   context.target.values_per_group = values;
   return context;
-}
-
-size_t count(const Graph& graph, std::string_view kind) {
-  return static_cast<size_t>(std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
-    return node->body() != nullptr && node->attributes().text("kind") == kind;
-  }));
 }
 
 TEST(GroupClusters, TakesWhatTheEndOfTheStepNeedsAlone) {
@@ -65,7 +57,7 @@ TEST(GroupClusters, TakesWhatNeedsTheStartAloneAndKeepsItApartFromTheEnd) {
   EXPECT_TRUE(run_pass("group_clusters", *graph, grouping()));
   verify(*graph);
   ASSERT_EQ(graph->nodes().size(), 3u) << print(*graph);
-  EXPECT_EQ(count(*graph, "clusters"), 2u);
+  EXPECT_EQ(count_of_kind(*graph, "clusters"), 2u);
 }
 
 // Scaled gradients of two buckets, of which %z is read by others, too: it stays alone.
@@ -131,7 +123,7 @@ TEST(GroupClusters, NeverPutsWhatDependsOnEachOtherTogether) {
   const auto graph = parse_graph(text);
   EXPECT_TRUE(run_pass("group_clusters", *graph, grouping()));
   verify(*graph);
-  EXPECT_EQ(count(*graph, "clusters"), 2u) << print(*graph);
+  EXPECT_EQ(count_of_kind(*graph, "clusters"), 2u) << print(*graph);
   EXPECT_EQ(graph->nodes().size(), 5u);
   const auto before = parse_graph(text);
   const std::vector<Tensor> inputs = synthetic_inputs(*before);
@@ -157,7 +149,7 @@ TEST(GroupClusters, CutsGroupsWhereALaunchIsFull) {
   const auto graph = parse_graph(kFour);
   EXPECT_TRUE(run_pass("group_clusters", *graph, grouping(4)));  // two values each
   verify(*graph);
-  EXPECT_EQ(count(*graph, "clusters"), 2u);
+  EXPECT_EQ(count_of_kind(*graph, "clusters"), 2u);
   EXPECT_EQ(graph->nodes().size(), 2u);
 }
 

@@ -1,6 +1,9 @@
 // Text cases for passes: graph text in, graph text out, and both give the same numbers.
 #pragma once
 
+#include <algorithm>
+#include <string_view>
+
 #include <gtest/gtest.h>
 
 #include "tessera/base/random.h"
@@ -16,6 +19,13 @@ inline bool run_pass(const std::string& name, Graph& graph, const PassContext& c
   }
   ADD_FAILURE() << "there is no pass " << name;
   return false;
+}
+
+// Fused nodes of that kind.
+inline size_t count_of_kind(const Graph& graph, std::string_view kind) {
+  return static_cast<size_t>(std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
+    return node->body() != nullptr && node->attributes().text("kind") == kind;
+  }));
 }
 
 // Random inputs of a static graph, the same for graphs of the same inputs.

@@ -1,6 +1,7 @@
 #include "device/cuda/codegen/generated_kernel.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/error.h"
 #include "tessera/device/common/kernel_table.h"
@@ -53,7 +54,8 @@ class GeneratedKernel : public Kernel {
         call.values[i] = resolve(call.launch->arguments[i], arguments);
       for (size_t i = 0; i < call.maps.size(); ++i) {
         const TensorMapArgument& map = call.launch->maps[i];
-        call.maps[i] = encoded(map, resolve(map.matrix, arguments));
+        const CUdeviceptr matrix = resolve(map.matrix, arguments);
+        if (std::exchange(call.mapped[i], matrix) != matrix) call.maps[i] = encoded(map, matrix);
       }
       if (call.launch->copies && call.values[0] == call.values[1]) continue;
       start(call, stream_of(arguments.queue));
@@ -65,6 +67,7 @@ class GeneratedKernel : public Kernel {
     const Launch* launch = nullptr;
     CUfunction function = nullptr;
     std::vector<CUtensorMap> maps;
+    std::vector<CUdeviceptr> mapped;  // the matrices that they describe
     std::vector<CUdeviceptr> values;
     std::vector<void*> parameters;  // into the maps and values
   };
@@ -80,6 +83,7 @@ class GeneratedKernel : public Kernel {
       call.launch = &launch;
       call.function = module_->function(launch.entry);
       call.maps.resize(launch.maps.size());
+      call.mapped.resize(launch.maps.size());
       for (CUtensorMap& map : call.maps) call.parameters.push_back(&map);
       call.values.resize(launch.arguments.size());
       const auto array = static_cast<size_t>(launch.array);

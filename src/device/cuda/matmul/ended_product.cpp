@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "tessera/base/rounding.h"
+#include "tessera/device/common/contraction_pattern.h"
 #include "tessera/device/common/refusal.h"
-#include "tessera/device/common/roles.h"
 #include "tessera/device/common/subgraph_kernel.h"
 #include "tessera/graph/operator.h"
 #include "tessera/passes/decompose.h"
@@ -88,14 +88,6 @@ std::unique_ptr<Graph> work_after(const Node& node) {
     work->add_output(output.name, mapping.at(output.value));
   decompose_composites(*work);
   return work;
-}
-
-// The operator of a product that is alone or fused.
-const Node& matmul_of(const Node& product) {
-  if (product.body() == nullptr) return product;
-  const auto& nodes = product.body()->nodes();
-  return **std::find_if(nodes.begin(), nodes.end(),
-                        [](const auto& node) { return node->operator_name() == "matmul"; });
 }
 
 // The member that is the product, alone or fused.
@@ -299,7 +291,7 @@ const CudaKernelRegistration kEndedProduct({.key = "fused:ended_product",
 bool ends_product(const Node& product, const Node& reader, const GpuTraits& gpu) {
   const Value& y = *product.output();
   if (gpu.architecture != kArchitecture || !is_half(y.data_type()) || !y.type().is_static()) return false;
-  const Node& matmul = matmul_of(product);
+  const Node& matmul = *backend::read_chain(product).main;
   const int64_t n = columns_of(y), rows = y.type().element_count() / std::max<int64_t>(n, 1);
   return matmul.input(1)->shape().size() == 2 && !matmul.attributes().boolean("transpose_a") &&
          rows >= kLeastRows && n >= kLeastColumns && n % EndedProductLayout::vector == 0 &&
