@@ -232,6 +232,7 @@ CASES = (
     language("transformer-big-train-t16k", "transformer_big", 512, 32, 32768, "bf16", parallel=True, torch=1.4),
     language("transformer-xl-base-train", "transformer_xl_base", 32, 192, 32768, "bf16", torch=1.4),
     language("decoder-350m-train", "decoder_350m", 8, 1024, 50257, "bf16", torch=1.3),
+    language("llama-300m-train", "llama_300m", 8, 1024, 32000, "bf16", torch=1.3),
     pipeline(1, torchvision=1.6, dali=1.2),
     pipeline(2, torchvision=1.6, dali=1.2),
     loaded_from_files("resnet50", 256, "cuda", "fp16"),

@@ -1,4 +1,4 @@
-"""Training steps of language networks in PyTorch: transformers' BERT and GPT-2, torch's own Transformer, and Transformer-XL.
+"""Training steps of language networks in PyTorch: transformers' BERT, GPT-2 and Llama, torch's own Transformer, and Transformer-XL.
 
 Rows are full but in the case of packed rows, so that nobody else needs a mask of attention, whose fastest kernels are taken.
 Dropout is where our networks have it: of attention's weights only where the case says so. Tokens are drawn anew; what a step takes does not depend on them.
@@ -60,15 +60,27 @@ class Pretraining(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, case):
+    """A network of transformers that says of each token which one is next."""
+
+    def __init__(self, network):
         super().__init__()
-        config = transformers.GPT2Config(
+        self.network = network
+
+    @classmethod
+    def gpt2(cls, case):
+        return cls(transformers.GPT2LMHeadModel(transformers.GPT2Config(
             vocab_size=case["vocabulary"], n_positions=case["tokens"], n_embd=1024, n_layer=24, n_head=16, attn_pdrop=0.0,
-            bos_token_id=None, eos_token_id=None, use_cache=False, attn_implementation="sdpa")
-        self.network = transformers.GPT2LMHeadModel(config)
+            bos_token_id=None, eos_token_id=None, use_cache=False, attn_implementation="sdpa")))
+
+    @classmethod
+    def llama(cls, case):
+        return cls(transformers.LlamaForCausalLM(transformers.LlamaConfig(
+            vocab_size=case["vocabulary"], max_position_embeddings=case["tokens"], hidden_size=1024, num_hidden_layers=24,
+            num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816, tie_word_embeddings=True,
+            bos_token_id=None, eos_token_id=None, use_cache=False, attn_implementation="sdpa")))
 
     def forward(self, rows):
-        logits = self.network.lm_head(self.network.transformer(rows)[0][:, :-1])
+        logits = self.network.lm_head(self.network.base_model(rows)[0][:, :-1])
         return F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
 
     @staticmethod
@@ -175,7 +187,8 @@ LARGE = dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, int
 NETWORKS = {
     "bert_base": Pretraining,
     "bert_large": functools.partial(Pretraining, **LARGE),
-    "decoder_350m": Decoder,
+    "decoder_350m": Decoder.gpt2,
+    "llama_300m": Decoder.llama,
     "transformer_big": Translator,
     "transformer_xl_base": TransformerXl,
 }
