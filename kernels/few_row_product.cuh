@@ -1,12 +1,12 @@
 // Products of a few rows by a matrix that is stored column by column, which are limited by how fast that is
 // read: y [rows, columns] = end(a [rows, depth] b' + bias + residual), with b [columns, depth]. Of `a` the
-// layer norm may be taken first, by every block for itself. A warp has columns of its own and reads each with
+// layer norm may be taken first, or that by the root mean square, by every block for itself. A warp has columns of its own and reads each with
 // neighboring accesses; a matrix that no kernel writes is on its way before the launch before has ended.
 //
 // P: Element (T), rows (at most 8), columns, depth (a multiple of 16 bytes), own_columns (of a warp),
 // together (accesses of a lane to a column that are under way at a time), ahead (the entry begins so, and b,
-// bias, scale and shift never change), normalizes, epsilon, bias, residual, and the activation: float
-// end(float).
+// bias, scale and shift never change), normalizes, centered, epsilon, bias, residual, and the activation:
+// float end(float).
 #pragma once
 
 #include "block_sizes.h"
@@ -25,7 +25,7 @@ struct FewRowPointers {
   const T* bias;       // [columns]
   const T* residual;   // [rows, columns]
   const float* scale;  // [depth], of the norm
-  const float* shift;
+  const float* shift;  // null for none
   T* y;
 };
 
@@ -119,7 +119,7 @@ class FewRowProduct {
       for (int p = 0; p < parts; ++p) {
         if (channel(p) >= P::depth) continue;
         scale_[p] = load<width>(at_.scale + channel(p));
-        shift_[p] = load<width>(at_.shift + channel(p));
+        if (at_.shift != nullptr) shift_[p] = load<width>(at_.shift + channel(p));
       }
     }
   }
@@ -145,7 +145,8 @@ class FewRowProduct {
   }
 
   // Mean and deviation in one round over the block, from sums of distances to the row's first element: its
-  // own distance to the mean is at most the root of `depth` deviations, which bounds what cancels.
+  // own distance to the mean is at most the root of `depth` deviations, which bounds what cancels. Not
+  // centered, from distances to 0.
   __device__ void normalize() const {
     __shared__ float scratch[2][2 * group * warps];
 #pragma unroll
@@ -154,7 +155,8 @@ class FewRowProduct {
       float starts[group], sums[2 * group] = {};
 #pragma unroll
       for (int r = 0; r < group; ++r)
-        starts[r] = widen(at_.a[static_cast<int64>(min(first + r, P::rows - 1)) * P::depth]);
+        starts[r] =
+            P::centered ? widen(at_.a[static_cast<int64>(min(first + r, P::rows - 1)) * P::depth]) : 0.0f;
       each(first, [&](int r, int p, int64 place) { x[r][p] = load<width>(at_.a + place); });
       each(first, [&](int r, int p, int64) {
         float values[width];
@@ -170,7 +172,7 @@ class FewRowProduct {
       float means[group], inverses[group];
 #pragma unroll
       for (int r = 0; r < group; ++r) {
-        const float distance = sums[2 * r] / P::depth;
+        const float distance = P::centered ? sums[2 * r] / P::depth : 0.0f;
         means[r] = starts[r] + distance;
         inverses[r] =
             1 / sqrtf(op_maximum(sums[2 * r + 1] / P::depth - distance * distance, 0.0f) + P::epsilon);
@@ -245,7 +247,7 @@ class FewRowProduct {
   int64 first_;  // column of the warp
   uint4 words_[P::own_columns][together];
   Pack<float, width> scale_[parts];
-  Pack<float, width> shift_[parts];
+  Pack<float, width> shift_[parts] = {};
   float bias_ = 0;
   float sums_[P::rows][P::own_columns][chains] = {};
 };

@@ -3,7 +3,8 @@
 //
 // Problem: T, the type of activations [rows, channels]; threads of a block; width, the elements that a thread
 // moves at a time; packs, how often it does so for a row; group, the rows at a time; rows, channels, stream,
-// rate and factor of the dropout, epsilon. Thread t has the channels from (p * threads + t) * width on, for
+// rate and factor of the dropout, epsilon, centered: otherwise means are 0, and norms those by the root mean
+// square. Thread t has the channels from (p * threads + t) * width on, for
 // each p < packs.
 #pragma once
 
@@ -28,8 +29,8 @@ __device__ inline void drop(const int64* counter, int64 index, float (&values)[P
   for (int k = 0; k < Problem::width; ++k) values[k] = words[k] >= least ? values[k] * Problem::factor : 0.0f;
 }
 
-// Null: bias, residual, counter, sum, mean and inverse where there is none. Without any of them it is the
-// layer norm of the branch.
+// Null: bias, residual, shift, counter, sum, mean and inverse where there is none. Without any of them it is
+// the norm of the branch.
 template <typename Problem>
 struct ResidualLayerNorm {
   using T = typename Problem::T;
@@ -92,12 +93,14 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
           sums[r][p] = narrow_all<T>(values);
           widen_all(values, sums[r][p]);
         }
+        if constexpr (Problem::centered) {
 #pragma unroll
-        for (float value : values) means[r] += value;
+          for (float value : values) means[r] += value;
+        }
         if (at.sum != nullptr) store<W>(at.sum + place, sums[r][p]);
       }
     }
-    add_over_block<Problem::threads>(means, scratch[0]);
+    if constexpr (Problem::centered) add_over_block<Problem::threads>(means, scratch[0]);
     float inverses[R] = {};
 #pragma unroll
     for (int r = 0; r < R; ++r) {
@@ -119,7 +122,8 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
       const int c = first_channel<Problem>(p);
       if (c >= Problem::channels) continue;
       const Pack<float, W> scale = load<W>(at.scale + c);
-      const Pack<float, W> shift = load<W>(at.shift + c);
+      Pack<float, W> shift = {};
+      if (at.shift != nullptr) shift = load<W>(at.shift + c);
 #pragma unroll
       for (int r = 0; r < R; ++r) {
         if (first + r >= Problem::rows) continue;
@@ -139,7 +143,8 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
   }
 }
 
-// Null: incoming and dsum where there is none. The last three are [blocks, channels], each block's part of
+// Null: incoming, dsum, and counter with dbranch where there is none; not centered, the mean is not read. The
+// last three are [blocks, channels], each block's part of
 // the sums over rows that are the gradients of scale, shift and bias.
 template <typename Problem>
 struct ResidualLayerNormGradient {
@@ -178,7 +183,7 @@ __device__ void residual_layer_norm_gradient(const ResidualLayerNormGradient<Pro
 #pragma unroll
     for (int r = 0; r < R; ++r) {
       if (first + r >= Problem::rows) continue;
-      means[r] = at.mean[first + r];
+      means[r] = Problem::centered ? at.mean[first + r] : 0.0f;
       inverses[r] = at.inverse[first + r];
 #pragma unroll
       for (int p = 0; p < Problem::packs; ++p) {
@@ -207,7 +212,7 @@ __device__ void residual_layer_norm_gradient(const ResidualLayerNormGradient<Pro
         for (int k = 0; k < W; ++k) {
           const float n = (x[k] - means[r]) * inverses[r];
           const float g = dy[k] * scale.at[k];
-          totals[2 * r] += g;
+          if constexpr (Problem::centered) totals[2 * r] += g;
           totals[2 * r + 1] += g * n;
           dscale[p][k] += dy[k] * n;
           dshift[p][k] += dy[k];
@@ -245,6 +250,7 @@ __device__ void residual_layer_norm_gradient(const ResidualLayerNormGradient<Pro
         // the latter.
         Pack<T, W> out = narrow_all<T>(values);
         if (at.dsum != nullptr) store<W>(at.dsum + place, out);
+        if (at.dbranch == nullptr) continue;
         widen_all(values, out);
         drop<Problem>(at.counter, place, values);
         out = narrow_all<T>(values);

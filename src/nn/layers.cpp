@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tessera/base/error.h"
+#include "tessera/ops/rms_norm.h"
 
 namespace tessera::nn {
 namespace {
@@ -193,10 +194,7 @@ ops::Expression layer_norm(Context& context, const std::string& name, Value* x, 
 }
 
 ops::Expression rms_norm(Context& context, const std::string& name, Value* x, double epsilon) {
-  const int64_t last = x->type().rank() - 1;
-  Value* mean_square = ops::reduce_mean(ops::square(x), {.axes = {last}, .keep_dimensions = true});
-  Value* normalized = ops::multiply(x, ops::rsqrt(ops::add(mean_square, epsilon)));
-  return ops::multiply(normalized, context.parameter(name + ".weight", {channels_of(x)}, ones(), false));
+  return ops::rms_norm(x, context.parameter(name + ".weight", {channels_of(x)}, ones(), false), 1, epsilon);
 }
 
 ops::Expression group_norm(Context& context, const std::string& name, Value* x, int64_t groups,

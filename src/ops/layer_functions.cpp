@@ -3,6 +3,7 @@
 
 #include "tessera/graph/operator.h"
 #include "tessera/ops/functions.h"
+#include "tessera/ops/rms_norm.h"
 
 namespace tessera::ops {
 namespace {
@@ -108,6 +109,9 @@ Value* batch_norm_inference(Value* x, Value* scale, Value* bias, Value* mean, Va
 }
 Value* layer_norm(Value* x, Value* scale, Value* bias, int64_t axes, double epsilon) {
   return one("layer_norm", {x, scale, bias}, {{"axes", axes}, {"epsilon", epsilon}});
+}
+Value* rms_norm(Value* x, Value* scale, int64_t axes, double epsilon) {
+  return one("layer_norm", {x, scale}, {{"axes", axes}, {"epsilon", epsilon}, {"centered", false}});
 }
 Value* group_norm(Value* x, Value* scale, Value* bias, int64_t groups, double epsilon) {
   return one("group_norm", {x, scale, bias}, {{"groups", groups}, {"epsilon", epsilon}});

@@ -30,7 +30,8 @@ INSTANTIATE_TEST_SUITE_P(DeviceCpu, ResidualLayerNorm,
 
 // Rows shorter than a vector, of odd lengths, of several partial sums; few, and more than a block of them.
 TEST(LayerNormAlone, EveryKernel) {
-  for (const NormAlone& own : {NormAlone{9, 3}, {7, 33}, {5, 768}, {2, 1003}, {500, 40}}) {
+  for (const NormAlone& own :
+       {NormAlone{9, 3}, {7, 33}, {5, 768}, {2, 1003}, {500, 40}, {9, 3, false}, {5, 768, false}}) {
     for (const std::string type : {"fp32", "fp16", "bf16", "fp64"}) {
       const std::unique_ptr<Graph> graph = norm_alone(own, type);
       const Node& node = *graph->nodes().front();

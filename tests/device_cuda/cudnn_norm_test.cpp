@@ -52,7 +52,9 @@ TEST(CudnnNorms, AreForTheTunerAloneButForTheGradientOfLayerNorm) {
                    "input %mean: fp32[64], input %inverse: fp32[64]) {\n"
                    "  %dx, %dscale, %dbias = layer_norm_gradient(%dy, %x, %scale, %mean, %inverse)\n"
                    "  output dx = %dx\n}"),
-            (std::vector<Offer>{{"cudnn.layer_norm_gradient", "", false}, {"expanded", "", false}}));
+            (std::vector<Offer>{{"cudnn.layer_norm_gradient", "", false},
+                                {"generated.layer_norm_gradient", "", false},
+                                {"expanded", "", false}}));
 }
 
 TEST(CudnnNorms, RefuseOtherTypes) {

@@ -51,24 +51,30 @@ class CudaLayerNormAlone : public ::testing::TestWithParam<NormAlone> {};
 TEST_P(CudaLayerNormAlone, CudaEveryKernel) {
   TESSERA_NEEDS_GPU();
   for (const std::string type : {"fp32", "fp16", "bf16", "fp64"}) {
-    const std::unique_ptr<Graph> graph = norm_alone(GetParam(), type);
-    const Node& node = *graph->nodes().front();
-    const std::vector<Tensor> inputs = random_inputs(node, 0.5, 2);
-    expect_every_kernel(node, inputs, tolerances_of(node, inputs), std::vector<bool>(inputs.size(), false),
-                        gpu_or_null());
+    for (const auto& graph : {norm_alone(GetParam(), type), norm_gradient_alone(GetParam(), type)}) {
+      const Node& node = *graph->nodes().front();
+      const std::vector<Tensor> inputs = random_inputs(node, 0.5, 2);
+      expect_every_kernel(node, inputs, tolerances_of(node, inputs), std::vector<bool>(inputs.size(), false),
+                          gpu_or_null());
+    }
   }
 }
 
 TEST_P(CudaLayerNormAlone, CudaCompiles) {
-  for (const std::string type : {"fp32", "fp16", "bf16"})
-    EXPECT_GT(compile_candidates(*norm_alone(GetParam(), type)->nodes().front()), 0U);
+  for (const std::string type : {"fp32", "fp16", "bf16"}) {
+    for (const auto& graph : {norm_alone(GetParam(), type), norm_gradient_alone(GetParam(), type)})
+      EXPECT_GT(compile_candidates(*graph->nodes().front()), 0U);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaLayerNormAlone,
                          ::testing::Values(NormAlone{9, 3}, NormAlone{7, 33}, NormAlone{5, 768},
-                                           NormAlone{2, 1003}, NormAlone{3, 8192}, NormAlone{2, 20000}),
+                                           NormAlone{2, 1003}, NormAlone{3, 8192}, NormAlone{2, 20000},
+                                           NormAlone{9, 3, false}, NormAlone{7, 33, false},
+                                           NormAlone{3, 1024, false}),
                          [](const auto& test) {
-                           return fmt::format("{}_rows_of_{}", test.param.rows, test.param.channels);
+                           return fmt::format("{}_rows_of_{}{}", test.param.rows, test.param.channels,
+                                              test.param.centered ? "" : "_by_root_mean_square");
                          });
 
 // Rows of an activation are normalized by one launch where nothing was dropped before.

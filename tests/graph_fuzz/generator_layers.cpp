@@ -1,6 +1,8 @@
 // Layers of networks: products, convolutions, normalizations, pooling.
 #include <algorithm>
 
+#include "tessera/ops/rms_norm.h"
+
 #include "graph_fuzz/generator.h"
 
 namespace tessera::testing {
@@ -134,7 +136,8 @@ Value* Generator::norm() {
   const int64_t c = channels(x);
   switch (below(5)) {
     case 0:
-      return ops::layer_norm(x, parameter({c}, 0.5, 1), parameter({c}), 1, 1e-2);
+      return chance(50) ? ops::layer_norm(x, parameter({c}, 0.5, 1), parameter({c}), 1, 1e-2)
+                        : ops::rms_norm(x, parameter({c}, 0.5, 1), 1, 1e-2);
     case 1:
       return ops::group_norm(x, parameter({c}, 0.5, 1), parameter({c}), c % 2 == 0 ? 2 : 1, 1e-2);
     case 2:

@@ -84,9 +84,11 @@ void make_layer_norm(ProblemMaker& maker) {
   const Activations own = activations(maker);
   const int64_t axes = normalized_axes(maker.draw(), own.shape);
   const DataType type = statistics(own.type);
-  ops::layer_norm(maker.input(own.type, own.shape, own.low, own.high),
-                  maker.input(type, last_axes(own.shape, axes), 0.5, 2),
-                  maker.input(type, last_axes(own.shape, axes)), axes, epsilon(maker.draw()));
+  Value* x = maker.input(own.type, own.shape, own.low, own.high);
+  Value* scale = maker.input(type, last_axes(own.shape, axes), 0.5, 2);
+  Value* bias = maker.draw().chance(75) ? maker.input(type, last_axes(own.shape, axes)) : nullptr;
+  ops::apply("layer_norm", {x, scale, bias},
+             {{"axes", axes}, {"epsilon", epsilon(maker.draw())}, {"centered", maker.draw().chance(70)}});
 }
 
 void make_layer_norm_gradient(ProblemMaker& maker) {
@@ -95,10 +97,13 @@ void make_layer_norm_gradient(ProblemMaker& maker) {
   const DataType type = statistics(own.type);
   Value* x = maker.finite_input(own.type, own.shape, own.low, own.high);
   Value* scale = maker.finite_input(type, last_axes(own.shape, axes), 0.5, 2);
-  Value* bias = maker.finite_input(type, last_axes(own.shape, axes), -1, 1);
-  const Node& forward = *ops::layer_norm(x, scale, bias, axes, epsilon(maker.draw()))->producer();
-  ops::layer_norm_gradient(maker.input(own.type, own.shape), x, scale, made(maker, forward, 1),
-                           made(maker, forward, 2), axes);
+  const bool centered = maker.draw().chance(70);
+  const Node& forward =
+      *ops::apply("layer_norm", {x, scale},
+                  {{"axes", axes}, {"epsilon", epsilon(maker.draw())}, {"centered", centered}});
+  ops::apply("layer_norm_gradient",
+             {maker.input(own.type, own.shape), x, scale, made(maker, forward, 1), made(maker, forward, 2)},
+             {{"axes", axes}, {"centered", centered}});
 }
 
 int64_t divisor(Draw& draw, int64_t channels) {

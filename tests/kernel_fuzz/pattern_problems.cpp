@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.h"
+#include "tessera/ops/rms_norm.h"
 #include "tessera/passes/differentiate.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/pass.h"
@@ -207,14 +208,19 @@ class Network {
     return y;
   }
 
+  Value* norm_of_rows(Value* x) {
+    Value* scale = statistic(channels(x), 0.5, 2);
+    if (draw_.chance(30)) return ops::rms_norm(x, scale, 1, 1e-2);
+    return ops::layer_norm(x, scale, statistic(channels(x), -1, 1), 1, 1e-2);
+  }
+
   Value* attention() {
     const int64_t batch = draw_.between(1, 2);
     const int64_t heads = draw_.between(1, 2);
     const int64_t rows = draw_.between(1, 20);
     const int64_t width = draw_.between(1, 16);
     Value* x = input({batch, rows, heads * width});
-    Value* normed =
-        ops::layer_norm(x, statistic(heads * width, 0.5, 2), statistic(heads * width, -1, 1), 1, 1e-2);
+    Value* normed = norm_of_rows(x);
     const auto head = [&](Value* from) {
       Value* projected = ops::matmul(from, parameter({heads * width, heads * width}, -0.4, 0.4));
       return ops::transpose(ops::reshape(projected, {batch, rows, heads, width}), {0, 2, 1, 3});
@@ -237,7 +243,7 @@ class Network {
     Value* counter = maker_.finite_input(DataType::int64, {2}, 0, 1e6);
     if (draw_.chance(85)) branch = ops::dropout(branch, counter, draw_.uniform(0, 0.9), draw_.below(1000));
     Value* sum = ops::add(input(shape_of(branch)), branch);
-    Value* y = ops::layer_norm(sum, statistic(width, 0.5, 2), statistic(width, -1, 1), 1, 1e-2);
+    Value* y = norm_of_rows(sum);
     return draw_.chance(50) ? ops::add(y, sum) : y;
   }
 
@@ -245,7 +251,7 @@ class Network {
   Value* few_rows() {
     const int64_t depth = 8 * draw_.between(1, 40);
     Value* x = input({draw_.between(1, 10), depth});
-    if (draw_.chance(70)) x = ops::layer_norm(x, statistic(depth, 0.5, 2), statistic(depth, -1, 1), 1, 1e-2);
+    if (draw_.chance(70)) x = norm_of_rows(x);
     if (draw_.chance(10)) keep(x);
     return epilogue(ops::matmul(x, parameter({draw_.extent(60), depth}), {.transpose_b = true}));
   }
@@ -254,8 +260,7 @@ class Network {
     Value* x = input(maker_.shape(3, 4, 2000));
     switch (draw_.below(4)) {
       case 0:
-        return activation(
-            ops::layer_norm(x, statistic(channels(x), 0.5, 2), statistic(channels(x), -1, 1), 1, 1e-2));
+        return activation(norm_of_rows(x));
       case 1:
         return activation(ops::group_norm(x, statistic(channels(x), 0.5, 2), statistic(channels(x), -1, 1),
                                           channels(x) % 2 == 0 && channels(x) > 0 ? 2 : 1, 1e-2));

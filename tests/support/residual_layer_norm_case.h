@@ -67,6 +67,46 @@ inline std::vector<ResidualNormText> residual_norm_texts() {
     %dbranch = dropout(%dx, %counter) {rate = 0.5, stream = 0}
     output dbranch = %dbranch
     output dshift = %dshift
+  })"},
+      {"RootMeanSquare", "residual_layer_norm",
+       R"(graph g(input %branch: $X, input %bias: $B, input %residual: $X, input %scale: $C,
+                  input %counter: int64[2]) {
+    %biased = add(%branch, %bias)
+    %kept = dropout(%biased, %counter) {rate = 0.25, stream = 3}
+    %sum = add(%residual, %kept)
+    %y, %mean, %inverse = layer_norm(%sum, %scale) {axes = 1, epsilon = 4.0, centered = false}
+    output y = %y
+    output sum = %sum
+    output inverse = %inverse
+  })"},
+      {"GradientOfRootMeanSquare", "residual_layer_norm_gradient",
+       R"(graph g(input %dy: $X, input %sum: $X, input %scale: $C, input %mean: $R, input %scale_of_row: $R,
+                  input %incoming: $X, input %counter: int64[2]) {
+    %dx, %dscale, %dshift = layer_norm_gradient(%dy, %sum, %scale, %mean, %scale_of_row) {axes = 1,
+                                                                                          centered = false}
+    %dsum = add(%incoming, %dx)
+    %dbranch = dropout(%dsum, %counter) {rate = 0.25, stream = 3}
+    output dsum = %dsum
+    output dbranch = %dbranch
+    output dscale = %dscale
+  })"},
+      {"GradientWithoutDropout", "residual_layer_norm_gradient",
+       R"(graph g(input %dy: $X, input %sum: $X, input %scale: $C, input %mean: $R, input %scale_of_row: $R,
+                  input %incoming: $X) {
+    %dx, %dscale, %dshift = layer_norm_gradient(%dy, %sum, %scale, %mean, %scale_of_row) {axes = 1}
+    %dsum = add(%dx, %incoming)
+    output dsum = %dsum
+    output dscale = %dscale
+    output dshift = %dshift
+  })"},
+      {"GradientOfRootMeanSquareWithoutDropout", "residual_layer_norm_gradient",
+       R"(graph g(input %dy: $X, input %sum: $X, input %scale: $C, input %mean: $R, input %scale_of_row: $R,
+                  input %incoming: $X) {
+    %dx, %dscale, %dshift = layer_norm_gradient(%dy, %sum, %scale, %mean, %scale_of_row) {axes = 1,
+                                                                                          centered = false}
+    %dsum = add(%dx, %incoming)
+    output dsum = %dsum
+    output dscale = %dscale
   })"}};
 }
 
@@ -197,18 +237,28 @@ inline std::vector<std::string> expect_every_residual_norm(const ResidualNormTex
                              device);
 }
 
-// A norm with nothing before it.
+// A norm with nothing before it, or its gradient with nothing after it.
 struct NormAlone {
   int64_t rows = 0;
   int64_t channels = 0;
+  bool centered = true;
 };
 
 inline std::unique_ptr<Graph> norm_alone(const NormAlone& own, const std::string& type) {
   return parse_graph(
       fmt::format("graph g(input %x: {0}[{1}, {2}], input %scale: {3}[{2}], input %bias: {3}[{2}]) {{\n"
-                  "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias)\n"
+                  "  %y, %mean, %inverse = layer_norm(%x, %scale, %bias) {{centered = {4}}}\n"
                   "  output y = %y\n  output mean = %mean\n  output inverse = %inverse\n}}",
-                  type, own.rows, own.channels, type == "fp64" ? "fp64" : "fp32"));
+                  type, own.rows, own.channels, type == "fp64" ? "fp64" : "fp32", own.centered));
+}
+
+inline std::unique_ptr<Graph> norm_gradient_alone(const NormAlone& own, const std::string& type) {
+  return parse_graph(fmt::format(
+      "graph g(input %dy: {0}[{1}, {2}], input %x: {0}[{1}, {2}], input %scale: {3}[{2}], input %mean: "
+      "{3}[{1}], input %inverse: {3}[{1}]) {{\n"
+      "  %dx, %dscale, %dbias = layer_norm_gradient(%dy, %x, %scale, %mean, %inverse) {{centered = {4}}}\n"
+      "  output dx = %dx\n  output dscale = %dscale\n  output dbias = %dbias\n}}",
+      type, own.rows, own.channels, type == "fp64" ? "fp64" : "fp32", own.centered));
 }
 
 }  // namespace tessera::testing

@@ -37,40 +37,50 @@ Value* widened(Value* x, const Layout& layout, DataType type) {
   return ops::cast(ops::reshape(x, layout.x), type);
 }
 
-// inputs: x, scale, bias; results: y, mean, inverse deviation.
+// x without its mean, as the type of statistics. Not centered, the mean is null.
+Value* deviation_of(Value* x, const Layout& layout, DataType type, Value* mean) {
+  Value* wide = widened(x, layout, type);
+  return mean == nullptr ? wide : ops::subtract(wide, mean);
+}
+
+bool is_centered(const Node& node) {
+  return !node.attributes().contains("centered") || node.attributes().boolean("centered");
+}
+
+// inputs: x, scale and, where there is one, bias; results: y, mean, inverse deviation.
 std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs, const Layout& layout) {
   const DataType type = inputs[1]->data_type();
   const ops::ReduceOptions over{.axes = layout.mean_axes, .keep_dimensions = true};
   Value* x = inputs[0];
-  Value* mean = ops::reduce_mean(widened(x, layout, type), over);
-  Value* deviation = ops::subtract(widened(x, layout, type), mean);
-  Value* variance = ops::reduce_mean(ops::square(deviation), over);
+  Value* mean = is_centered(node) ? ops::reduce_mean(widened(x, layout, type), over) : nullptr;
+  Value* variance = ops::reduce_mean(ops::square(deviation_of(x, layout, type, mean)), over);
   Value* inverse = ops::rsqrt(ops::add(variance, node.attributes().real("epsilon")));
-  Value* normalized = ops::multiply(ops::subtract(widened(x, layout, type), mean), inverse);
-  Value* y = ops::add(ops::multiply(normalized, ops::reshape(inputs[1], layout.scale)),
-                      ops::reshape(inputs[2], layout.scale));
+  Value* normalized = ops::multiply(deviation_of(x, layout, type, mean), inverse);
+  Value* y = ops::multiply(normalized, ops::reshape(inputs[1], layout.scale));
+  if (inputs.size() > 2) y = ops::add(y, ops::reshape(inputs[2], layout.scale));
   const SymbolicShape& statistics = node.output(1)->shape();
-  return {ops::reshape(ops::cast(y, x->data_type()), x->shape()), ops::reshape(mean, statistics),
+  return {ops::reshape(ops::cast(y, x->data_type()), x->shape()),
+          ops::reshape(mean != nullptr ? mean : ops::zeros_like(inverse), statistics),
           ops::reshape(inverse, statistics)};
 }
 
 // inputs: dy, x, scale, mean, inverse deviation; results: dx, dscale, dbias. With g = dy scale and n = the
-// normalized x: dx = inverse (g - mean(g) - n mean(g n)).
-std::vector<Value*> backward(const Node&, const std::vector<Value*>& inputs, const Layout& layout) {
+// normalized x: dx = inverse (g - mean(g) - n mean(g n)), not centered without mean(g).
+std::vector<Value*> backward(const Node& node, const std::vector<Value*>& inputs, const Layout& layout) {
   const DataType type = inputs[2]->data_type();
   const ops::ReduceOptions over{.axes = layout.mean_axes, .keep_dimensions = true};
   const ops::ReduceOptions rows{.axes = layout.scale_axes};
   Value* scale = ops::reshape(inputs[2], layout.scale);
-  Value* mean = ops::reshape(inputs[3], layout.statistics);
+  Value* mean = is_centered(node) ? ops::reshape(inputs[3], layout.statistics) : nullptr;
   Value* inverse = ops::reshape(inputs[4], layout.statistics);
   const auto dy = [&] { return widened(inputs[0], layout, type); };
   const auto normalized = [&] {
-    return ops::multiply(ops::subtract(widened(inputs[1], layout, type), mean), inverse);
+    return ops::multiply(deviation_of(inputs[1], layout, type, mean), inverse);
   };
-  Value* mean_g = ops::reduce_mean(ops::multiply(dy(), scale), over);
   Value* mean_gn = ops::reduce_mean(ops::multiply(ops::multiply(dy(), scale), normalized()), over);
-  Value* rest =
-      ops::subtract(ops::subtract(ops::multiply(dy(), scale), mean_g), ops::multiply(normalized(), mean_gn));
+  Value* g = ops::multiply(dy(), scale);
+  if (mean != nullptr) g = ops::subtract(g, ops::reduce_mean(ops::multiply(dy(), scale), over));
+  Value* rest = ops::subtract(g, ops::multiply(normalized(), mean_gn));
   Value* dx = ops::cast(ops::multiply(rest, inverse), inputs[1]->data_type());
   Value* dscale = ops::reduce_sum(ops::multiply(dy(), normalized()), rows);
   Value* dbias = ops::reduce_sum(dy(), rows);

@@ -96,9 +96,13 @@ std::optional<FusionMatch> match_gradient(Node& gradient) {
   const auto dropout = std::find_if(readers.begin(), readers.end(), [&](const Node* reader) {
     return reader->operator_name() == "dropout" && reader->input(0) == total;
   });
-  if (dropout == readers.end()) return std::nullopt;
-  match.members.push_back(*dropout);
   match.add_role("sum_gradient", total);
+  if (dropout == readers.end()) {
+    match.outputs = visible_values(match.members);
+    const bool is_read = std::ranges::find(match.outputs, total) != match.outputs.end();
+    return is_read && match.members.size() > 1 ? std::optional(std::move(match)) : std::nullopt;
+  }
+  match.members.push_back(*dropout);
   match.add_role("dropped", (*dropout)->output());
   match.add_role("counter", (*dropout)->input(1));
   const std::vector<Node*> channel_sum = channel_sum_of((*dropout)->output());
@@ -112,13 +116,14 @@ std::optional<FusionMatch> match_gradient(Node& gradient) {
   return is_read ? std::optional(std::move(match)) : std::nullopt;
 }
 
-DropoutBody read_dropout(const Node& node) {
+std::optional<DropoutBody> read_dropout(const Node& node) {
+  if (!has_role(node, "dropped")) return std::nullopt;
   const Node& dropout = maker_of_role(node, "dropped");
   const double rate = dropout.attributes().real("rate");
-  return {.counter = input_in_role(node, "counter"),
-          .stream = dropout.attributes().integer("stream"),
-          .rate = static_cast<float>(rate),
-          .factor = static_cast<float>(1 / (1 - rate))};
+  return DropoutBody{.counter = input_in_role(node, "counter"),
+                     .stream = dropout.attributes().integer("stream"),
+                     .rate = static_cast<float>(rate),
+                     .factor = static_cast<float>(1 / (1 - rate))};
 }
 
 }  // namespace
@@ -148,25 +153,24 @@ ResidualLayerNormBody read_residual_layer_norm(const Node& node) {
   check_batch_norm_types(in_role(node, "x"), in_role(node, "scale"));
   const bool fused = node.body() != nullptr;
   refuse_unless(is_over_last_axis(maker_of_role(node, "y")), "a norm over more than the last axis");
-  const auto of_fused = [&](std::string_view role) {
-    return fused ? optional_input_in_role(node, role) : std::nullopt;
-  };
   return {.branch = input_in_role(node, fused ? "branch" : "x"),
           .scale = input_in_role(node, "scale"),
-          .shift = input_in_role(node, "bias"),
-          .residual = of_fused("residual"),
-          .bias = of_fused("branch_bias"),
-          .dropout = fused ? std::optional(read_dropout(node)) : std::nullopt,
+          .shift = optional_input_in_role(node, "bias"),
+          .residual = optional_input_in_role(node, "residual"),
+          .bias = optional_input_in_role(node, "branch_bias"),
+          .dropout = read_dropout(node),
           .y = output_in_role(node, "y").value(),
           .sum = fused ? output_in_role(node, "x") : std::nullopt,
           .mean = output_in_role(node, "mean"),
           .inverse_deviation = output_in_role(node, "inverse_deviation"),
-          .epsilon = maker_of_role(node, "y").attributes().real("epsilon")};
+          .epsilon = maker_of_role(node, "y").attributes().real("epsilon"),
+          .centered = maker_of_role(node, "y").attributes().boolean("centered")};
 }
 
 ResidualLayerNormGradientBody read_residual_layer_norm_gradient(const Node& node) {
   check_batch_norm_types(in_role(node, "x"), in_role(node, "scale"));
-  const bool sums_channels = has_role(node, "branch_bias_gradient");
+  const Node& norm = maker_of_role(node, "input_gradient");
+  refuse_unless(is_over_last_axis(norm), "a norm over more than the last axis");
   return {.dy = input_in_role(node, "output_gradient"),
           .sum = input_in_role(node, "x"),
           .scale = input_in_role(node, "scale"),
@@ -174,11 +178,12 @@ ResidualLayerNormGradientBody read_residual_layer_norm_gradient(const Node& node
           .inverse_deviation = input_in_role(node, "inverse_deviation"),
           .incoming = optional_input_in_role(node, "incoming"),
           .dropout = read_dropout(node),
-          .dbranch = output_in_role(node, "dropped").value(),
-          .dsum = output_in_role(node, "sum_gradient"),
+          .dbranch = output_in_role(node, "dropped"),
+          .dsum = output_in_role(node, node.body() == nullptr ? "input_gradient" : "sum_gradient"),
           .dscale = output_in_role(node, "scale_gradient"),
           .dshift = output_in_role(node, "bias_gradient"),
-          .dbias = sums_channels ? output_in_role(node, "branch_bias_gradient") : std::nullopt};
+          .dbias = output_in_role(node, "branch_bias_gradient"),
+          .centered = norm.attributes().boolean("centered")};
 }
 
 }  // namespace tessera::backend

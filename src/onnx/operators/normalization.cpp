@@ -1,5 +1,7 @@
 // BatchNormalization, InstanceNormalization, LayerNormalization, GroupNormalization, RMSNormalization, LRN,
 // LpNormalization, MeanVarianceNormalization.
+#include "tessera/ops/rms_norm.h"
+
 #include "onnx/windows.h"
 
 namespace tessera::onnx {
@@ -83,8 +85,7 @@ void lower_layer_normalization(LowerCall& call) {
   const Shape normalized(shape.begin() + axis, shape.end());
   if (shape_of(call.operand(1)) == normalized && (!call.has(2) || shape_of(call.operand(2)) == normalized)) {
     Value* scale = statistics(call.operand(1));
-    Value* bias =
-        call.has(2) ? statistics(call.operand(2)) : broadcast(ops::constant_like(scale, 0), normalized);
+    Value* bias = call.has(2) ? statistics(call.operand(2)) : nullptr;
     y = ops::layer_norm(x, scale, bias, std::ssize(axes), epsilon);
   } else {
     y = ops::multiply(ops::cast(ops::multiply(centered, inverse), type), call.operand(1));
@@ -100,8 +101,15 @@ void lower_rms_normalization(LowerCall& call) {
   const int64_t axis = axis_of(call, call.integer("axis", -1), x->type().rank());
   std::vector<int64_t> axes;
   for (int64_t i = axis; i < x->type().rank(); ++i) axes.push_back(i);
+  const double epsilon = call.real("epsilon", 1e-5);
+  const Shape shape = shape_of(x);
+  if (shape_of(call.operand(1)) == Shape(shape.begin() + axis, shape.end()) &&
+      call.operand(1)->data_type() == x->data_type()) {
+    call.result(0, ops::rms_norm(x, statistics(call.operand(1)), std::ssize(axes), epsilon));
+    return;
+  }
   Value* wide = statistics(x);
-  Value* squares = ops::add(ops::reduce_mean(ops::square(wide), {axes, true}), call.real("epsilon", 1e-5));
+  Value* squares = ops::add(ops::reduce_mean(ops::square(wide), {axes, true}), epsilon);
   Value* normalized = ops::cast(ops::multiply(wide, ops::rsqrt(squares)), call.type(1).data_type);
   call.result(0, ops::multiply(normalized, call.operand(1)));
 }

@@ -15,8 +15,40 @@ void write_batch_norm(WriteCall& call) {
   call.result("BatchNormalization", operands, {{"epsilon", epsilon(call)}}, AxisOrder::channels_first);
 }
 
+// This opset has no norm by the root mean square. Squares of 16-bit values are past their range.
+void write_rms_norm(WriteCall& call) {
+  const Value& x = *call.node().operand(0);
+  const DataType type = call.node().operand(1)->data_type();
+  const bool narrow = x.data_type() != type;
+  const std::string wide =
+      narrow ? call.add("Cast", {call.operand(0)}, {{"to", type}}) : call.operand(0);
+  std::vector<int64_t> axes;
+  for (int64_t axis = -call.attributes().integer("axes"); axis < 0; ++axis) axes.push_back(axis);
+  const std::string mean =
+      call.add("ReduceMean", {call.add("Mul", {wide, wide}), call.integers(axes)}, {{"keepdims", int64_t{1}}});
+  const std::string root =
+      call.add("Sqrt", {call.add("Add", {mean, call.constant(Tensor::scalar(type, epsilon(call)))})});
+  std::vector<std::string> last{call.add("Div", {wide, root}), call.operand(1)};
+  std::string operation = "Mul";
+  const auto then = [&](const std::string& next, const std::vector<std::string>& others) {
+    std::vector<std::string> operands{call.add(operation, last)};
+    operands.insert(operands.end(), others.begin(), others.end());
+    last = operands;
+    operation = next;
+  };
+  if (call.node().operand(2) != nullptr) then("Add", {call.operand(2)});
+  if (narrow) then("Cast", {});
+  call.result(operation, last, narrow ? Attributes{{"to", x.data_type()}} : Attributes{});
+}
+
 void write_layer_norm(WriteCall& call) {
-  call.result("LayerNormalization", {call.operand(0), call.operand_like_first(1), call.operand_like_first(2)},
+  if (!call.attributes().boolean("centered")) {
+    write_rms_norm(call);
+    return;
+  }
+  std::vector<std::string> operands{call.operand(0), call.operand_like_first(1)};
+  if (call.node().operand(2) != nullptr) operands.push_back(call.operand_like_first(2));
+  call.result("LayerNormalization", operands,
               {{"axis", -call.attributes().integer("axes")}, {"epsilon", epsilon(call)}});
 }
 

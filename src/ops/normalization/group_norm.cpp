@@ -71,7 +71,7 @@ const OperatorRegistration kRegistration({
     .reference =
         [](const ReferenceCall& call) {
           run_normalization(
-              call, group_norm_groups(call.inputs[0]->shape(), call.attributes().integer("groups")), true);
+              call, group_norm_groups(call.inputs[0]->shape(), call.attributes().integer("groups")), {});
         },
     .examples = {example_group_norm({2, 3, 5, 6}, 3), example_group_norm({2, 5, 4}, 4),
                  example_group_norm({3, 8}, 2), example_group_norm({1, 2, 3, 3, 4}, 1)},

@@ -9,6 +9,11 @@ inline AttributeSpecification layer_norm_axes() {
   return {"axes", AttributeKind::integer, 1, "How many of the last axes are normalized together."};
 }
 
+inline AttributeSpecification layer_norm_centered() {
+  return {"centered", AttributeKind::boolean, true,
+          "Whether the mean is subtracted; else it is 0, as in root mean square norms."};
+}
+
 // The type of mean and inverse deviation: one number per row.
 inline TensorType layer_norm_statistics(const InferenceCall& call, const TensorType& x) {
   const int64_t axes = call.attributes.integer("axes");

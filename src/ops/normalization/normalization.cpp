@@ -47,17 +47,20 @@ NormalizationGroups group_norm_groups(const Shape& x, int64_t count) {
   return groups;
 }
 
-void run_normalization(const ReferenceCall& call, const NormalizationGroups& groups, bool inverse_deviation) {
+void run_normalization(const ReferenceCall& call, const NormalizationGroups& groups, NormalizationForm form) {
   const std::vector<double> x = call.inputs[0]->to_doubles();
   const std::vector<double> scale = call.inputs[1]->to_doubles();
-  const std::vector<double> bias = call.inputs[2]->to_doubles();
+  const Tensor* shift = call.operand(2);
+  const std::vector<double> bias =
+      shift != nullptr ? shift->to_doubles() : std::vector<double>(scale.size(), 0);
   const double epsilon = call.attributes().real("epsilon");
   const double count = groups.count();
   // The mean of nothing is NaN, as reduce_mean has it.
   const double start = x.empty() ? std::numeric_limits<double>::quiet_NaN() : 0;
-  std::vector<double> mean(static_cast<size_t>(groups.statistics), start);
+  std::vector<double> mean(static_cast<size_t>(groups.statistics), form.centered ? start : 0);
   std::vector<double> variance(mean.size(), start);
-  for (size_t i = 0; i < x.size(); ++i) mean[static_cast<size_t>(groups.statistic[i])] += x[i] / count;
+  for (size_t i = 0; form.centered && i < x.size(); ++i)
+    mean[static_cast<size_t>(groups.statistic[i])] += x[i] / count;
   for (size_t i = 0; i < x.size(); ++i) {
     const auto s = static_cast<size_t>(groups.statistic[i]);
     variance[s] += (x[i] - mean[s]) * (x[i] - mean[s]) / count;
@@ -71,20 +74,20 @@ void run_normalization(const ReferenceCall& call, const NormalizationGroups& gro
   for (size_t s = 0; s < mean.size(); ++s) {
     const auto index = static_cast<int64_t>(s);
     call.outputs[1]->set(index, mean[s]);
-    call.outputs[2]->set(index, inverse_deviation ? 1 / std::sqrt(variance[s] + epsilon) : variance[s]);
+    call.outputs[2]->set(index, form.inverse_deviation ? 1 / std::sqrt(variance[s] + epsilon) : variance[s]);
   }
 }
 
 void run_normalization_gradient(const ReferenceCall& call, const NormalizationGroups& groups,
-                                const std::vector<double>& mean,
-                                const std::vector<double>& inverse_deviation) {
+                                const std::vector<double>& mean, const std::vector<double>& inverse_deviation,
+                                bool centered) {
   const std::vector<double> dy = call.inputs[0]->to_doubles();
   const std::vector<double> x = call.inputs[1]->to_doubles();
   const std::vector<double> scale = call.inputs[2]->to_doubles();
   const double count = groups.count();
   const auto normalized = [&](size_t i) {
     const auto s = static_cast<size_t>(groups.statistic[i]);
-    return (x[i] - mean[s]) * inverse_deviation[s];
+    return (x[i] - (centered ? mean[s] : 0)) * inverse_deviation[s];
   };
   std::vector<double> mean_g(mean.size(), 0);
   std::vector<double> mean_gn(mean.size(), 0);
@@ -93,7 +96,7 @@ void run_normalization_gradient(const ReferenceCall& call, const NormalizationGr
   for (size_t i = 0; i < x.size(); ++i) {
     const auto s = static_cast<size_t>(groups.statistic[i]);
     const auto c = static_cast<size_t>(groups.channel[i]);
-    mean_g[s] += dy[i] * scale[c] / count;
+    if (centered) mean_g[s] += dy[i] * scale[c] / count;
     mean_gn[s] += dy[i] * scale[c] * normalized(i) / count;
     scale_gradient[c] += dy[i] * normalized(i);
     bias_gradient[c] += dy[i];

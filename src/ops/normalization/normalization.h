@@ -26,15 +26,20 @@ NormalizationGroups batch_norm_groups(const Shape& x);
 NormalizationGroups layer_norm_groups(const Shape& x, int64_t axes);
 NormalizationGroups group_norm_groups(const Shape& x, int64_t count);
 
-// Reads x, scale, bias. Writes y, mean, and the biased variance or 1 / sqrt(variance + epsilon).
-void run_normalization(const ReferenceCall& call, const NormalizationGroups& groups, bool inverse_deviation);
+// Reads x, scale and, where there is one, bias. Writes y, mean, and the biased variance or 1 / sqrt(variance +
+// epsilon). Not centered, the mean is 0.
+struct NormalizationForm {
+  bool inverse_deviation = true;
+  bool centered = true;
+};
+void run_normalization(const ReferenceCall& call, const NormalizationGroups& groups, NormalizationForm form);
 
 // Reads dy, x, scale and the statistics; writes dx, dscale, dbias. With n = (x - mean) r and g = dy scale:
 // dx = r (g - mean(g) - n mean(g n)), dscale = sum(dy n), dbias = sum(dy) (Ioffe and Szegedy 2015,
-// arXiv:1502.03167).
+// arXiv:1502.03167). Not centered, n = x r and without mean(g).
 void run_normalization_gradient(const ReferenceCall& call, const NormalizationGroups& groups,
-                                const std::vector<double>& mean,
-                                const std::vector<double>& inverse_deviation);
+                                const std::vector<double>& mean, const std::vector<double>& inverse_deviation,
+                                bool centered = true);
 
 AttributeSpecification epsilon_attribute();
 

@@ -18,13 +18,14 @@ struct DropoutRows {
   float* uniform = nullptr;
 };
 
-inline DropoutRows dropout_rows(const backend::DropoutBody& body, const KernelArguments& arguments,
-                                float* uniform) {
-  const auto* counter = static_cast<const int64_t*>(arguments.inputs[body.counter]);
+inline DropoutRows dropout_rows(const std::optional<backend::DropoutBody>& body,
+                                const KernelArguments& arguments, float* uniform) {
+  if (!body.has_value()) return {};
+  const auto* counter = static_cast<const int64_t*>(arguments.inputs[body->counter]);
   return {.seed = static_cast<uint64_t>(counter[0]),
-          .stream = step_stream(body.stream, counter[1]),
-          .rate = body.rate,
-          .factor = body.factor,
+          .stream = step_stream(body->stream, counter[1]),
+          .rate = body->rate,
+          .factor = body->factor,
           .uniform = uniform};
 }
 

@@ -22,8 +22,8 @@
 namespace tessera::cpu {
 
 // Activations are [rows, channels] of the range's type, statistics [rows], all by channel is fp32 but the
-// bias. Without a residual the branch is normalized as it is; of the other memory bias, sum, mean and inverse
-// may be null, too.
+// bias. Without a residual the branch is normalized as it is; of the other memory bias, shift, sum, mean and
+// inverse may be null, too.
 struct ResidualLayerNormPass {
   RowRange rows;
   DropoutRows dropout;
@@ -33,6 +33,7 @@ struct ResidualLayerNormPass {
   const float* scale = nullptr;
   const float* shift = nullptr;
   double epsilon = 0;
+  bool centered = true;
   void* sum = nullptr;
   void* y = nullptr;
   float* mean = nullptr;
@@ -67,11 +68,13 @@ template <typename T>
 void normalize_row(const ResidualLayerNormPass& pass, int64_t row, const T* x, T* y) {
   const int64_t n = pass.rows.channels;
   const auto count = static_cast<double>(n);
-  const auto mean =
-      static_cast<float>(sums_over(n, [&](auto d, int64_t c, auto& first, auto&)
-                                          HWY_ATTR { first = hn::Add(first, load_floats(d, x + c)); })
-                             .first /
-                         count);
+  float mean = 0;
+  if (pass.centered) {
+    const TwoSums sums = sums_over(n, [&](auto d, int64_t c, auto& first, auto&) HWY_ATTR {
+      first = hn::Add(first, load_floats(d, x + c));
+    });
+    mean = static_cast<float>(sums.first / count);
+  }
   const double variance = sums_over(n,
                                     [&](auto d, int64_t c, auto& first, auto&) HWY_ATTR {
                                       const auto deviation = hn::Sub(load_floats(d, x + c), hn::Set(d, mean));
@@ -82,8 +85,8 @@ void normalize_row(const ResidualLayerNormPass& pass, int64_t row, const T* x, T
   const auto inverse = static_cast<float>(1 / std::sqrt(variance + pass.epsilon));
   for_each_vector(n, [&](auto d, int64_t c) HWY_ATTR {
     const auto normalized = hn::Mul(hn::Sub(load_floats(d, x + c), hn::Set(d, mean)), hn::Set(d, inverse));
-    store_floats(hn::MulAdd(normalized, hn::LoadU(d, pass.scale + c), hn::LoadU(d, pass.shift + c)), d,
-                 y + c);
+    const auto shift = pass.shift == nullptr ? hn::Zero(d) : hn::LoadU(d, pass.shift + c);
+    store_floats(hn::MulAdd(normalized, hn::LoadU(d, pass.scale + c), shift), d, y + c);
   });
   if (pass.mean != nullptr) pass.mean[row] = mean;
   if (pass.inverse != nullptr) pass.inverse[row] = inverse;
@@ -140,13 +143,15 @@ class ResidualLayerNorm : public Kernel {
                    [&](int64_t thread, int64_t block) {
                      HWY_DYNAMIC_DISPATCH(residual_layer_norm_rows)
                      ({.rows = rows_.block(block),
-                       .dropout = dropout_of(arguments, thread),
+                       .dropout = dropout_rows(parts_.dropout, arguments,
+                                               uniform_.in(arguments.workspace) + thread * rows_.channels),
                        .branch = arguments.inputs[parts_.branch],
                        .bias = optional_input(arguments, parts_.bias),
                        .residual = optional_input(arguments, parts_.residual),
                        .scale = static_cast<const float*>(arguments.inputs[parts_.scale]),
-                       .shift = static_cast<const float*>(arguments.inputs[parts_.shift]),
+                       .shift = static_cast<const float*>(optional_input(arguments, parts_.shift)),
                        .epsilon = parts_.epsilon,
+                       .centered = parts_.centered,
                        .sum = optional_output(arguments, parts_.sum),
                        .y = arguments.outputs[parts_.y],
                        .mean = optional_floats(arguments, parts_.mean),
@@ -155,12 +160,6 @@ class ResidualLayerNorm : public Kernel {
   }
 
  private:
-  DropoutRows dropout_of(const KernelArguments& arguments, int64_t thread) const {
-    if (!parts_.dropout.has_value()) return {};
-    return dropout_rows(*parts_.dropout, arguments,
-                        uniform_.in(arguments.workspace) + thread * rows_.channels);
-  }
-
   backend::ResidualLayerNormBody parts_;
   ActivationRows rows_;
   WorkspaceLayout workspace_;

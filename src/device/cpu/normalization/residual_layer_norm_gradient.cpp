@@ -20,16 +20,18 @@
 #define TESSERA_RESIDUAL_LAYER_NORM_GRADIENT
 namespace tessera::cpu {
 
-// Adds up for each channel the gradients of scale, shift and bias: 3 * channels numbers.
+// Adds up for each channel the gradients of scale, shift and bias: 3 * channels numbers. Of dsum and dbranch
+// one may be null; without the second nothing is dropped.
 struct ResidualLayerNormGradientPass {
   RowRange rows;
   DropoutRows dropout;
   const void* dy = nullptr;
   const void* sum = nullptr;
-  const void* incoming = nullptr;  // may be null, as may dsum
+  const void* incoming = nullptr;  // may be null
   const float* scale = nullptr;
   const float* mean = nullptr;
   const float* inverse = nullptr;
+  bool centered = true;
   void* dsum = nullptr;
   void* dbranch = nullptr;
   float* summed = nullptr;  // scratch: 3 * channels
@@ -57,14 +59,15 @@ void gradients_of_row(const ResidualLayerNormGradientPass& pass, int64_t row) {
   const T* dy = static_cast<const T*>(pass.dy) + row * n;
   const T* sum = static_cast<const T*>(pass.sum) + row * n;
   const T* incoming = pass.incoming == nullptr ? nullptr : static_cast<const T*>(pass.incoming) + row * n;
-  T* dbranch = static_cast<T*>(pass.dbranch) + row * n;
+  T* dbranch = pass.dbranch == nullptr ? nullptr : static_cast<T*>(pass.dbranch) + row * n;
   T* dsum = pass.dsum == nullptr ? dbranch : static_cast<T*>(pass.dsum) + row * n;
   float* dscale = pass.summed;
   float* dshift = dscale + n;
   float* dbias = dshift + n;
   const float inverse = pass.inverse[row];
+  const float mean = pass.centered ? pass.mean[row] : 0;
   const auto normalized = [&](auto d, int64_t c) HWY_ATTR {
-    return hn::Mul(hn::Sub(load_floats(d, sum + c), hn::Set(d, pass.mean[row])), hn::Set(d, inverse));
+    return hn::Mul(hn::Sub(load_floats(d, sum + c), hn::Set(d, mean)), hn::Set(d, inverse));
   };
   const TwoSums sums = sums_over(n, [&](auto d, int64_t c, auto& first, auto& second) HWY_ATTR {
     const auto gradient = load_floats(d, dy + c);
@@ -75,9 +78,9 @@ void gradients_of_row(const ResidualLayerNormGradientPass& pass, int64_t row) {
     add_to(d, dscale + c, hn::Mul(gradient, place));
     add_to(d, dshift + c, gradient);
   });
-  const auto mean_g = static_cast<float>(sums.first / static_cast<double>(n));
+  const float mean_g = pass.centered ? static_cast<float>(sums.first / static_cast<double>(n)) : 0;
   const auto mean_gn = static_cast<float>(sums.second / static_cast<double>(n));
-  draw(pass.dropout, row * n, n);
+  if (dbranch != nullptr) draw(pass.dropout, row * n, n);
   for_each_vector(n, [&](auto d, int64_t c) HWY_ATTR {
     const auto g = hn::Mul(load_floats(d, dy + c), hn::LoadU(d, pass.scale + c));
     const auto rest = hn::NegMulAdd(normalized(d, c), hn::Set(d, mean_gn), hn::Sub(g, hn::Set(d, mean_g)));
@@ -86,6 +89,7 @@ void gradients_of_row(const ResidualLayerNormGradientPass& pass, int64_t row) {
     // Both are rounded as memory holds them: other nodes read the former, and the bias's gradient adds the
     // latter.
     store_floats(total, d, dsum + c);
+    if (dbranch == nullptr) return;
     store_floats(dropped(d, pass.dropout, c, load_floats(d, dsum + c)), d, dbranch + c);
     add_to(d, dbias + c, load_floats(d, dbranch + c));
   });
@@ -122,7 +126,7 @@ class ResidualLayerNormGradient : public Kernel {
  public:
   ResidualLayerNormGradient(const Node& node, const backend::ResidualLayerNormGradientBody& parts)
       : parts_(parts), rows_(node.input(parts_.sum)->type()) {
-    uniform_ = workspace_.book<float>(rows_.blocks.parts * rows_.channels);
+    if (parts_.dropout.has_value()) uniform_ = workspace_.book<float>(rows_.blocks.parts * rows_.channels);
     summed_ = workspace_.book<float>(3 * rows_.blocks.parts * rows_.channels);
     sums_ = workspace_.book<double>(3 * rows_.blocks.count() * rows_.channels);
   }
@@ -151,8 +155,9 @@ class ResidualLayerNormGradient : public Kernel {
                        .scale = static_cast<const float*>(arguments.inputs[parts_.scale]),
                        .mean = static_cast<const float*>(arguments.inputs[parts_.mean]),
                        .inverse = static_cast<const float*>(arguments.inputs[parts_.inverse_deviation]),
+                       .centered = parts_.centered,
                        .dsum = optional_output(arguments, parts_.dsum),
-                       .dbranch = arguments.outputs[parts_.dbranch],
+                       .dbranch = optional_output(arguments, parts_.dbranch),
                        .summed = summed + thread * 3 * channels,
                        .sums = sums + block * 3 * channels});
                    });

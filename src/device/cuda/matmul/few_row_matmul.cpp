@@ -103,7 +103,7 @@ GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gp
   pointers.input("residual", problem.residual);
   if (norm != nullptr) {
     constant("scale", backend::input_index(node, norm->input(1)));
-    constant("shift", backend::input_index(node, norm->input(2)));
+    if (norm->operand(2) != nullptr) constant("shift", backend::input_index(node, norm->operand(2)));
   }
   pointers.output("y", 0);
   GeneratedProgram program;
@@ -111,11 +111,11 @@ GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gp
       "#include \"few_row_product.cuh\"\nusing namespace tessera;\nstruct Problem {{\n"
       "  using Element = {};\n"
       "  static constexpr int rows = {}, columns = {}, depth = {}, own_columns = {}, together = {};\n"
-      "  static constexpr bool ahead = {}, normalizes = {}, bias = {}, residual = {};\n"
+      "  static constexpr bool ahead = {}, normalizes = {}, centered = {}, bias = {}, residual = {};\n"
       "  static constexpr float epsilon = {};\n"
       "  static __device__ float end(float x) {{ return {}; }}\n}};\n",
       device_type(problem.type), problem.m, problem.n, problem.k, plan.own_columns, plan.together, ahead,
-      norm != nullptr, problem.bias.has_value(), problem.residual.has_value(),
+      norm != nullptr, norm != nullptr && norm->attributes().boolean("centered"), problem.bias.has_value(), problem.residual.has_value(),
       float_literal(norm != nullptr ? norm->attributes().real("epsilon") : 0),
       activation_text(problem.activation));
   add_run(program, pointers, "FewRowPointers<Problem>", "few_row_product", plan.blocks,

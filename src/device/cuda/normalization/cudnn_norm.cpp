@@ -91,6 +91,8 @@ NormCall batch_norm_gradient_call(const KernelRequest& request) {
 NormCall layer_norm_call(const KernelRequest& request) {
   const Node& node = request.node;
   const bool gradient = node.operator_name() == "layer_norm_gradient";
+  refuse_unless(node.attributes().boolean("centered"), "a norm by the root mean square");
+  refuse_unless(gradient || node.operand(2) != nullptr, "a norm without a bias");
   const Value& x = *node.input(gradient ? 1 : 0);
   backend::check_batch_norm_types(x, *node.input(gradient ? 2 : 1));
   NormCall call{.problem =
@@ -190,12 +192,6 @@ class CudnnNorm : public Kernel {
 bool comes_first(const Node& node) {
   return node.operator_name() == "layer_norm_gradient";
 }
-
-const CudaKernelRegistration kLayerNormGradient(
-    {.key = "layer_norm_gradient",
-     .candidates = [](const Node& node,
-                      Context& context) { return std::vector{cudnn_norm_candidate(node, context)}; },
-     .tunable = true});
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// layer_norm(residual + dropout(branch + bias)) in one kernel, which takes norms alone too, and its gradient
-// in one with a second for the sums over rows.
+// layer_norm(residual + dropout(branch + bias)) in one kernel, and its gradient in one with a second for the
+// sums over rows; both take norms alone, too.
 #include "tessera/device/common/residual_layer_norm.h"
 
 #include <algorithm>
@@ -51,8 +51,10 @@ RowPlan plan_rows(const Value& x, int64_t bytes) {
   return plan;
 }
 
-GeneratedProgram start_program(const RowPlan& plan, const backend::DropoutBody& dropout, const Value& x,
-                               double epsilon) {
+// Of a norm's body, or of its gradient's.
+template <typename Body>
+GeneratedProgram start_program(const RowPlan& plan, const Body& body, const Value& x, double epsilon) {
+  const backend::DropoutBody dropout = body.dropout.value_or(backend::DropoutBody{});
   GeneratedProgram program;
   program.source = fmt::format(
       "#include \"reduce.cuh\"\n#include \"residual_layer_norm.cuh\"\nusing namespace tessera;\n"
@@ -60,10 +62,11 @@ GeneratedProgram start_program(const RowPlan& plan, const backend::DropoutBody& 
       "group = {};\n"
       "  static constexpr int64 rows = {};\n  static constexpr int channels = {};\n"
       "  static constexpr uint32 stream = {}u;\n"
-      "  static constexpr float rate = {}, factor = {}, epsilon = {};\n}};\n",
+      "  static constexpr float rate = {}, factor = {}, epsilon = {};\n"
+      "  static constexpr bool centered = {};\n}};\n",
       device_type(x.data_type()), plan.threads, plan.width, plan.packs, plan.group, plan.rows, plan.channels,
       static_cast<uint32_t>(dropout.stream), float_literal(dropout.rate), float_literal(dropout.factor),
-      float_literal(epsilon));
+      float_literal(epsilon), body.centered);
   return program;
 }
 
@@ -72,15 +75,14 @@ GeneratedProgram forward(const Node& node, const GpuTraits& gpu) {
   const Value& x = *node.input(body.branch);
   constexpr int64_t kBytesAtATime = 32;
   const RowPlan plan = plan_rows(x, kBytesAtATime);
-  const backend::DropoutBody dropout = body.dropout.value_or(backend::DropoutBody{});
-  GeneratedProgram program = start_program(plan, dropout, x, body.epsilon);
+  GeneratedProgram program = start_program(plan, body, x, body.epsilon);
   PointerList pointers(node);
   pointers.input("branch", body.branch);
   pointers.input("bias", body.bias);
   pointers.input("residual", body.residual);
   pointers.input("scale", body.scale);
   pointers.input("shift", body.shift);
-  if (body.dropout.has_value()) pointers.input("counter", dropout.counter);
+  if (body.dropout.has_value()) pointers.input("counter", body.dropout->counter);
   pointers.output("sum", body.sum);
   pointers.output("y", body.y);
   pointers.output("mean", body.mean);
@@ -105,7 +107,7 @@ GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
   const RowPlan plan = plan_rows(x, kBytesAtATime);
   const int64_t blocks = std::min(
       plan.groups(), gpu.multiprocessors * std::max(int64_t{1}, kThreadsOfAMultiprocessor / plan.threads));
-  GeneratedProgram program = start_program(plan, body.dropout, x, 0);
+  GeneratedProgram program = start_program(plan, body, x, 0);
   PointerList pointers(node);
   pointers.input("dy", body.dy);
   pointers.input("sum", body.sum);
@@ -113,7 +115,7 @@ GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
   pointers.input("scale", body.scale);
   pointers.input("mean", body.mean);
   pointers.input("inverse", body.inverse_deviation);
-  pointers.input("counter", body.dropout.counter);
+  if (body.dropout.has_value()) pointers.input("counter", body.dropout->counter);
   pointers.output("dsum", body.dsum);
   pointers.output("dbranch", body.dbranch);
   const int64_t bytes = round_up(floats(blocks * plan.channels), int64_t{256});
@@ -139,14 +141,28 @@ GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
   return program;
 }
 
-std::vector<KernelCandidate> norm_candidates(const Node& node, Context& context) {
-  const auto alone = [](const KernelRequest& request, const GpuTraits& gpu) {
-    return forward(request.node, gpu);
-  };
-  return {generated_candidate("layer_norm", context, alone), cudnn_norm_candidate(node, context)};
+KernelCandidate alone(const std::string& name, Context& context,
+                      GeneratedProgram (*print)(const Node& node, const GpuTraits& gpu)) {
+  return generated_candidate(name, context, [print](const KernelRequest& request, const GpuTraits& gpu) {
+    return print(request.node, gpu);
+  });
 }
 
-const CudaKernelRegistration kAlone({.key = "layer_norm", .candidates = norm_candidates, .tunable = true});
+const CudaKernelRegistration kAlone(
+    {.key = "layer_norm",
+     .candidates =
+         [](const Node& node, Context& context) {
+           return std::vector{alone("layer_norm", context, forward), cudnn_norm_candidate(node, context)};
+         },
+     .tunable = true});
+const CudaKernelRegistration kGradientAlone(
+    {.key = "layer_norm_gradient",
+     .candidates =
+         [](const Node& node, Context& context) {
+           return std::vector{cudnn_norm_candidate(node, context),
+                              alone("layer_norm_gradient", context, gradient)};
+         },
+     .tunable = true});
 const GeneratedRegistration kForward("fused:residual_layer_norm", forward);
 const GeneratedRegistration kGradient("fused:residual_layer_norm_gradient", gradient);
 
