@@ -1,7 +1,8 @@
 // Products of a few rows by a matrix that is stored column by column, which are limited by how fast that is
 // read: y [rows, columns] = end(a [rows, depth] b' + bias + residual), with b [columns, depth]. Of `a` the
-// layer norm may be taken first, or that by the root mean square, by every block for itself. A warp has columns of its own and reads each with
-// neighboring accesses; a matrix that no kernel writes is on its way before the launch before has ended.
+// layer norm may be taken first, or that by the root mean square, by every block for itself. A warp has
+// columns of its own and reads each with neighboring accesses; a matrix that no kernel writes is on its way
+// before the launch before has ended.
 //
 // P: Element (T), rows (at most 8), columns, depth (a multiple of 16 bytes), own_columns (of a warp),
 // together (accesses of a lane to a column that are under way at a time), ahead (the entry begins so, and b,

@@ -4,8 +4,12 @@
 //
 //   x -> y -> product -> ... -> loss ... -> dz -> data gradient -> dy * gelu'(x)
 //    \----> y.recomputed --------------------> dz -> weight gradient
+//
+// Where only elementwise nodes read the copy, beside which it is made, it is never written: silu(x) of
+// silu(x) * z, whose gradient to z is dy * silu(x).
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <unordered_set>
 
 #include "tessera/graph/operator.h"
@@ -98,24 +102,79 @@ std::vector<const Node*> keepers(const Dependence& dependence, const Value& x, c
   return found;
 }
 
-// Those to which all operands of y are kept; `beside`: by an elementwise node of its shape.
-std::vector<Node*> readers_of_copies(const Dependence& dependence, const Candidate& candidate, bool beside) {
-  const auto is_beside = [&](const Node& keeper) {
-    return is_elementwise(keeper) && keeper.output()->shape() == candidate.y->shape();
-  };
-  std::vector<Node*> result;
-  for (const Value* x : candidate.y->producer()->inputs()) {
-    if (stays(*x)) continue;
-    std::vector<Node*> late;
-    for (const Node* keeper : keepers(dependence, *x, candidate)) {
-      if (beside && !is_beside(*keeper)) continue;
-      late = late_readers(dependence, *keeper, candidate.readers);
-      if (!late.empty()) break;
-    }
-    if (late.empty() || (!result.empty() && late != result)) return {};
-    result = std::move(late);
+bool is_beside(const Node& node, const Value& y) {
+  return is_elementwise(node) && node.output()->shape() == y.shape();
+}
+
+// What a copy of y takes: its late readers, and the elementwise values before y that nothing keeps, but whose
+// operands are kept.
+struct Copy {
+  const Value* y = nullptr;
+  std::vector<Node*> readers;
+  std::unordered_set<const Value*> made_anew;
+};
+
+class CopyFinder {
+ public:
+  // `beside`: operands are kept by elementwise nodes of y's shape.
+  CopyFinder(const Dependence& dependence, bool beside) : dependence_(dependence), beside_(beside) {}
+
+  std::optional<Copy> find(const Candidate& candidate) const {
+    Copy copy{.y = candidate.y, .readers = {}, .made_anew = {candidate.y}};
+    if (!keeps_operands(candidate, *candidate.y, kMostBefore, copy) || copy.readers.empty())
+      return std::nullopt;
+    return copy;
   }
-  return result;
+  // A copy of another that reads it would keep it.
+  void dies_early(const Value* y) { dying_.insert(y); }
+
+ private:
+  static constexpr int kMostBefore = 3;  // such as a cast of an activation
+
+  bool keeps_operands(const Candidate& candidate, const Value& value, int before, Copy& copy) const {
+    return std::ranges::all_of(value.producer()->inputs(), [&](const Value* x) {
+      if (stays(*x)) return true;
+      if (dying_.contains(x)) return false;
+      const std::vector<Node*> late = late_readers_beside(candidate, *x);
+      if (!late.empty()) {
+        if (copy.readers.empty()) copy.readers = late;
+        return copy.readers == late;
+      }
+      if (before == 0 || x->producer() == nullptr || !is_beside(*x->producer(), *candidate.y)) return false;
+      copy.made_anew.insert(x);
+      return keeps_operands(candidate, *x, before - 1, copy);
+    });
+  }
+
+  // Of y, where something keeps x that long.
+  std::vector<Node*> late_readers_beside(const Candidate& candidate, const Value& x) const {
+    for (const Node* keeper : keepers(dependence_, x, candidate)) {
+      if (beside_ && !is_beside(*keeper, *candidate.y)) continue;
+      std::vector<Node*> late = late_readers(dependence_, *keeper, candidate.readers);
+      if (!late.empty()) return late;
+    }
+    return {};
+  }
+
+  const Dependence& dependence_;
+  bool beside_;
+  std::unordered_set<const Value*> dying_;
+};
+
+Value* made_again(Graph& graph, const Copy& copy, Value* value) {
+  if (!copy.made_anew.contains(value)) return value;
+  const Node& node = *value->producer();
+  std::vector<Value*> inputs;
+  for (Value* input : node.inputs()) inputs.push_back(made_again(graph, copy, input));
+  return graph.add_node(node.operator_name(), node.operands(inputs), node.attributes())->output();
+}
+
+// Of copies for these readers.
+double written_bytes(const ElementwiseCopies& copies, const Value& y, const std::vector<Node*>& readers) {
+  const bool is_written = !copies.beside || std::ranges::any_of(readers, [&](const Node* reader) {
+    return !is_beside(*reader, y);
+  });
+  return is_written ? static_cast<double>(std::ssize(readers) * y.type().bytes()) : 0;
 }
 
 }  // namespace
@@ -130,27 +189,22 @@ bool recompute_elementwise(Graph& graph, const ElementwiseCopies& copies) {
   for (const Candidate& candidate : candidates)
     readers.insert(readers.end(), candidate.readers.begin(), candidate.readers.end());
   const Dependence dependence(graph, readers);
-  std::vector<Candidate> found;
-  std::unordered_set<const Value*> recomputed;
+  CopyFinder finder(dependence, copies.beside);
+  std::vector<Copy> found;
   double room = copies.most_bytes;
   for (const Candidate& candidate : candidates) {
-    // A copy that reads what is to die early would keep it.
-    const std::vector<Value*>& operands = candidate.y->producer()->inputs();
-    if (std::ranges::any_of(operands, [&](const Value* x) { return recomputed.contains(x); })) continue;
-    std::vector<Node*> late = readers_of_copies(dependence, candidate, copies.beside);
-    const auto bytes = static_cast<double>(std::ssize(late) * candidate.bytes());
-    if (late.empty() || bytes > room) continue;
+    std::optional<Copy> copy = finder.find(candidate);
+    if (!copy.has_value()) continue;
+    const double bytes = written_bytes(copies, *copy->y, copy->readers);
+    if (bytes > room) continue;
     room -= bytes;
-    found.push_back({candidate.y, std::move(late)});
-    recomputed.insert(candidate.y);
+    finder.dies_early(copy->y);
+    found.push_back(*std::move(copy));
   }
-  for (const auto& [y, late] : found) {
-    const Node& node = *y->producer();
-    for (Node* reader : late)
-      recompute_for(graph, y, reader, [&] {
-        return graph.add_node(node.operator_name(), node.operands(node.inputs()), node.attributes())
-            ->output();
-      });
+  for (const Copy& copy : found) {
+    Value* y = copy.y->producer()->output();
+    for (Node* reader : copy.readers)
+      recompute_for(graph, y, reader, [&] { return made_again(graph, copy, y); });
   }
   return !found.empty();
 }

@@ -126,8 +126,8 @@ TEST(CudaEncoderPlan, MovesFewerBytesInSixteenBits) {
   EXPECT_NEAR(fp16.bytes, 16.33e9, kRounding);
 }
 
-// After the first, which normalizes embeddings, each norm has a sum before it. The gradient of that one, too, is
-// added to what comes to it from elsewhere.
+// After the first, which normalizes embeddings, each norm has a sum before it. The gradient of that one, too,
+// is added to what comes to it from elsewhere.
 TEST(CudaEncoderPlan, NormsAreOneKernelWithTheSumsBeforeThem) {
   for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16}) {
     const auto fused = planned_encoder(precision);

@@ -98,9 +98,8 @@ void make_layer_norm_gradient(ProblemMaker& maker) {
   Value* x = maker.finite_input(own.type, own.shape, own.low, own.high);
   Value* scale = maker.finite_input(type, last_axes(own.shape, axes), 0.5, 2);
   const bool centered = maker.draw().chance(70);
-  const Node& forward =
-      *ops::apply("layer_norm", {x, scale},
-                  {{"axes", axes}, {"epsilon", epsilon(maker.draw())}, {"centered", centered}});
+  const Node& forward = *ops::apply(
+      "layer_norm", {x, scale}, {{"axes", axes}, {"epsilon", epsilon(maker.draw())}, {"centered", centered}});
   ops::apply("layer_norm_gradient",
              {maker.input(own.type, own.shape), x, scale, made(maker, forward, 1), made(maker, forward, 2)},
              {{"axes", axes}, {"centered", centered}});

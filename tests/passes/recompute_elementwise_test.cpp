@@ -83,6 +83,43 @@ TEST(RecomputeElementwise, MakesACopyBesideItsKeeperWhereAShareOfAllHasRoom) {
   expect_kept(kInputs + kForward + kBackward + kLate + kGradient + kOutputs, of_share(1, 1));  // of 16 KiB
 }
 
+// Gated: the other factor's gradient reads the activation, which the activation's own gradient makes again on
+// the way, cast and all; nothing is written for it, so it takes no share.
+TEST(RecomputeElementwise, MakesACopyThatOnlyElementwiseNodesBesideItRead) {
+  const std::string before = R"(
+  graph g(input %a: fp32[512, 512], parameter %w1: fp32[512, 512], parameter %w2: fp32[512, 512],
+          parameter %w3: fp32[512, 512]) {
+    %x = matmul(%a, %w1)
+    %narrow = silu(%x)
+    %y = cast(%narrow) {type = fp64}
+    %gate = matmul(%a, %w3)
+    %other = cast(%gate) {type = fp64}
+    %gated = multiply(%y, %other)
+    %h = cast(%gated) {type = fp32}
+    %z = matmul(%h, %w2)
+    %dz = multiply(%z, %z)
+    %dw2 = matmul(%h, %dz) {transpose_a = true}
+    %dh = matmul(%dz, %w2) {transpose_b = true}
+    %wide = cast(%dh) {type = fp64}
+    %dy = multiply(%wide, %other))";
+  const std::string late = R"(
+    %dother = multiply(%wide, %y))";
+  const std::string recomputed = R"(
+    %y.recomputed/silu = silu(%x)
+    %y.recomputed/cast = cast(%y.recomputed/silu) {type = fp64}
+    %dother = multiply(%wide, %y.recomputed/cast))";
+  const std::string after = R"(
+    %slope = sigmoid(%x)
+    %part = cast(%slope) {type = fp64}
+    %dx = multiply(%dy, %part)
+    output dw2 = %dw2
+    output dother = %dother
+    output dx = %dx
+  })";
+  const PassContext hardly_any{.target = {.recompute_share_beside = 1e-9}};
+  expect_pass("recompute_activations", before + late + after, before + recomputed + after, hardly_any);
+}
+
 // A product keeps x: the copy would be a pass of its own.
 TEST(RecomputeElementwise, MakesNoCopyByItselfUnlessAsked) {
   const std::string gradient = R"(

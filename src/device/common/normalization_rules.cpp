@@ -74,9 +74,7 @@ std::vector<Value*> backward(const Node& node, const std::vector<Value*>& inputs
   Value* mean = is_centered(node) ? ops::reshape(inputs[3], layout.statistics) : nullptr;
   Value* inverse = ops::reshape(inputs[4], layout.statistics);
   const auto dy = [&] { return widened(inputs[0], layout, type); };
-  const auto normalized = [&] {
-    return ops::multiply(deviation_of(inputs[1], layout, type, mean), inverse);
-  };
+  const auto normalized = [&] { return ops::multiply(deviation_of(inputs[1], layout, type, mean), inverse); };
   Value* mean_gn = ops::reduce_mean(ops::multiply(ops::multiply(dy(), scale), normalized()), over);
   Value* g = ops::multiply(dy(), scale);
   if (mean != nullptr) g = ops::subtract(g, ops::reduce_mean(ops::multiply(dy(), scale), over));

@@ -20,12 +20,11 @@ void write_rms_norm(WriteCall& call) {
   const Value& x = *call.node().operand(0);
   const DataType type = call.node().operand(1)->data_type();
   const bool narrow = x.data_type() != type;
-  const std::string wide =
-      narrow ? call.add("Cast", {call.operand(0)}, {{"to", type}}) : call.operand(0);
+  const std::string wide = narrow ? call.add("Cast", {call.operand(0)}, {{"to", type}}) : call.operand(0);
   std::vector<int64_t> axes;
   for (int64_t axis = -call.attributes().integer("axes"); axis < 0; ++axis) axes.push_back(axis);
-  const std::string mean =
-      call.add("ReduceMean", {call.add("Mul", {wide, wide}), call.integers(axes)}, {{"keepdims", int64_t{1}}});
+  const std::string mean = call.add("ReduceMean", {call.add("Mul", {wide, wide}), call.integers(axes)},
+                                    {{"keepdims", int64_t{1}}});
   const std::string root =
       call.add("Sqrt", {call.add("Add", {mean, call.constant(Tensor::scalar(type, epsilon(call)))})});
   std::vector<std::string> last{call.add("Div", {wide, root}), call.operand(1)};

@@ -49,8 +49,7 @@ const OperatorRegistration kRegistration({
         [](const Node& node) { return 7.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
         [](const ReferenceCall& call) {
-          run_normalization(call, batch_norm_groups(call.inputs[0]->shape()),
-                            {.inverse_deviation = false});
+          run_normalization(call, batch_norm_groups(call.inputs[0]->shape()), {.inverse_deviation = false});
         },
     .examples = {example_batch_norm_training({4, 3, 5, 7}), example_batch_norm_training({13, 5}, 1e-3),
                  example_batch_norm_training({3, 11, 2}), example_batch_norm_training({2, 2, 3, 2, 33})},

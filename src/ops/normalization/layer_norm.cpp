@@ -27,10 +27,10 @@ std::vector<Value*> gradient_layer_norm(const GradientCall& call) {
   };
   // A mean that is 0 passes nothing on.
   Value* mean_gradient = attributes.boolean("centered") ? call.gradient(1) : nullptr;
-  Value* rest = through_statistics(x,
-                                   {kept(call.output(1)), kept(mean_gradient),
-                                    kept(variance_gradient(call.output(2), call.gradient(2)))},
-                                   {x->shape().end() - axes, x->shape().end()});
+  Value* rest = through_statistics(
+      x,
+      {kept(call.output(1)), kept(mean_gradient), kept(variance_gradient(call.output(2), call.gradient(2)))},
+      {x->shape().end() - axes, x->shape().end()});
   if (call.gradient() == nullptr) return call.of_inputs(std::array<Value*, 3>{rest, nullptr, nullptr});
   const Node& gradients =
       *apply("layer_norm_gradient", {call.gradient(), x, call.input(1), call.output(1), call.output(2)},
@@ -54,12 +54,13 @@ OperatorExample example_rms_norm(Shape x, int64_t axes) {
 
 const OperatorRegistration kRegistration({
     .name = "layer_norm",
-    .documentation = "y = (x - mean) * inverse_deviation * scale + bias, with the mean and 1 / sqrt(biased "
-                     "variance + epsilon) over the last `axes` axes, which are results as well; scale and "
-                     "bias have the shape of these axes (Ba et al. 2016, arXiv:1607.06450). Not centered: x / "
-                     "sqrt(mean of x^2 + epsilon) * scale, of which that root's inverse is the second "
-                     "statistic (Zhang and Sennrich 2019, arXiv:1910.07467). Beside a 16-bit x all else stays "
-                     "fp32.",
+    .documentation =
+        "y = (x - mean) * inverse_deviation * scale + bias, with the mean and 1 / sqrt(biased "
+        "variance + epsilon) over the last `axes` axes, which are results as well; scale and "
+        "bias have the shape of these axes (Ba et al. 2016, arXiv:1607.06450). Not centered: x / "
+        "sqrt(mean of x^2 + epsilon) * scale, of which that root's inverse is the second "
+        "statistic (Zhang and Sennrich 2019, arXiv:1910.07467). Beside a 16-bit x all else stays "
+        "fp32.",
     .operator_class = OperatorClass::normalization,
     .traits = {.low_precision = LowPrecision::follows},
     .inputs = {{.name = "x"},
@@ -73,9 +74,9 @@ const OperatorRegistration kRegistration({
         [](const Node& node) { return 7.0 * static_cast<double>(node.input(0)->type().element_count()); },
     .reference =
         [](const ReferenceCall& call) {
-          run_normalization(
-              call, layer_norm_groups(call.inputs[0]->shape(), call.attributes().integer("axes")),
-              {.inverse_deviation = true, .centered = call.attributes().boolean("centered")});
+          run_normalization(call,
+                            layer_norm_groups(call.inputs[0]->shape(), call.attributes().integer("axes")),
+                            {.inverse_deviation = true, .centered = call.attributes().boolean("centered")});
         },
     .examples = {example_layer_norm({4, 7}, 1), example_layer_norm({2, 3, 33}, 1),
                  example_layer_norm({5, 3, 4}, 2), example_layer_norm({6}, 1), example_rms_norm({4, 7}, 1),

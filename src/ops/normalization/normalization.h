@@ -26,8 +26,8 @@ NormalizationGroups batch_norm_groups(const Shape& x);
 NormalizationGroups layer_norm_groups(const Shape& x, int64_t axes);
 NormalizationGroups group_norm_groups(const Shape& x, int64_t count);
 
-// Reads x, scale and, where there is one, bias. Writes y, mean, and the biased variance or 1 / sqrt(variance +
-// epsilon). Not centered, the mean is 0.
+// Reads x, scale and, where there is one, bias. Writes y, mean, and the biased variance or 1 / sqrt(variance
+// + epsilon). Not centered, the mean is 0.
 struct NormalizationForm {
   bool inverse_deviation = true;
   bool centered = true;

@@ -70,9 +70,8 @@ void normalize_row(const ResidualLayerNormPass& pass, int64_t row, const T* x, T
   const auto count = static_cast<double>(n);
   float mean = 0;
   if (pass.centered) {
-    const TwoSums sums = sums_over(n, [&](auto d, int64_t c, auto& first, auto&) HWY_ATTR {
-      first = hn::Add(first, load_floats(d, x + c));
-    });
+    const TwoSums sums = sums_over(n, [&](auto d, int64_t c, auto& first, auto&)
+                                          HWY_ATTR { first = hn::Add(first, load_floats(d, x + c)); });
     mean = static_cast<float>(sums.first / count);
   }
   const double variance = sums_over(n,

@@ -115,8 +115,8 @@ GeneratedProgram print_program(const KernelRequest& request, const GpuTraits& gp
       "  static constexpr float epsilon = {};\n"
       "  static __device__ float end(float x) {{ return {}; }}\n}};\n",
       device_type(problem.type), problem.m, problem.n, problem.k, plan.own_columns, plan.together, ahead,
-      norm != nullptr, norm != nullptr && norm->attributes().boolean("centered"), problem.bias.has_value(), problem.residual.has_value(),
-      float_literal(norm != nullptr ? norm->attributes().real("epsilon") : 0),
+      norm != nullptr, norm != nullptr && norm->attributes().boolean("centered"), problem.bias.has_value(),
+      problem.residual.has_value(), float_literal(norm != nullptr ? norm->attributes().real("epsilon") : 0),
       activation_text(problem.activation));
   add_run(program, pointers, "FewRowPointers<Problem>", "few_row_product", plan.blocks,
           bytes_of_rows(problem.type, problem.m, problem.k), kFewRowThreads,

@@ -155,14 +155,14 @@ const CudaKernelRegistration kAlone(
            return std::vector{alone("layer_norm", context, forward), cudnn_norm_candidate(node, context)};
          },
      .tunable = true});
-const CudaKernelRegistration kGradientAlone(
-    {.key = "layer_norm_gradient",
-     .candidates =
-         [](const Node& node, Context& context) {
-           return std::vector{cudnn_norm_candidate(node, context),
-                              alone("layer_norm_gradient", context, gradient)};
-         },
-     .tunable = true});
+const CudaKernelRegistration kGradientAlone({.key = "layer_norm_gradient",
+                                             .candidates =
+                                                 [](const Node& node, Context& context) {
+                                                   return std::vector{
+                                                       cudnn_norm_candidate(node, context),
+                                                       alone("layer_norm_gradient", context, gradient)};
+                                                 },
+                                             .tunable = true});
 const GeneratedRegistration kForward("fused:residual_layer_norm", forward);
 const GeneratedRegistration kGradient("fused:residual_layer_norm_gradient", gradient);
 
