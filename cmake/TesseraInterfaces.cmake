@@ -122,6 +122,7 @@ set(TESSERA_USER_HEADERS
     tessera/ops/dropout_attention.h
     tessera/ops/rms_norm.h
     tessera/ops/expression.h
+    tessera/ops/rotary_embedding.h
     tessera/optim/optimizer.h
     tessera/optim/registry.h
     tessera/optim/schedule.h
