@@ -91,6 +91,42 @@ TEST(CudaAttentionPlan, HeadsMoveInFp32) {
         << network.name;
 }
 
+// Heads of keys that several heads of queries share are read where they are, and their gradients come as
+// sums: in 16 bits of cuDNN, in 32 of products over the queries of all of them.
+TEST(CudaAttentionPlan, SharedKeysAreNotRepeated) {
+  const auto counted = [](Precision precision, int64_t key_heads) {
+    const nn::Task task = tasks::language_model({.network = {.form = models::DecoderForm::llama,
+                                                             .vocabulary = 1000,
+                                                             .width = 256,
+                                                             .layers = 2,
+                                                             .heads = 4,
+                                                             .inner = 256,
+                                                             .positions = 128,
+                                                             .key_heads = key_heads},
+                                                 .tokens = 128});
+    return planned_step(task, {{"batch", 4}}, precision);
+  };
+  const auto count_of = [](const Executable& executable, std::string_view name) {
+    return count_nodes(executable, [&](const NodeReport& node) { return node.operator_name == name; });
+  };
+  for (const int64_t key_heads : {1, 2}) {
+    const auto own = counted(Precision::bf16, 4), shared = counted(Precision::bf16, key_heads);
+    EXPECT_EQ(count_of_kernel(*shared, "cudnn.attention"), 2U);
+    EXPECT_EQ(count_of_kernel(*shared, "cudnn.attention_gradient"), 2U);
+    for (const char* name : {"broadcast_to", "reduce_sum", "fused:cluster", "transpose", "concat"})
+      EXPECT_LE(count_of(*shared, name), count_of(*own, name)) << name;
+    const auto wide = counted(Precision::fp32, key_heads);
+    EXPECT_EQ(count_of(*wide, "broadcast_to"), count_of(*counted(Precision::fp32, 4), "broadcast_to"));
+    EXPECT_EQ(count_of_kernel(*wide, "reference.host"), 0U);
+    EXPECT_EQ(count_nodes(*wide,
+                          [](const NodeReport& node) {
+                            return node.operator_name.find("attention") != std::string::npos;
+                          }),
+              0U)
+        << "an attention that nothing expanded";
+  }
+}
+
 // In 16 bits a kernel draws the numbers that drop weights; in 32 products and clusters write the weights to
 // memory. Nothing runs on the host.
 TEST(CudaAttentionPlan, DroppedWeightsAreOfOneKernelOrOfProductsAndClusters) {
