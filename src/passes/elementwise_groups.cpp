@@ -59,6 +59,21 @@ const Node* original_of(const Node& node, const Originals& originals) {
   return nullptr;
 }
 
+bool is_cast(const Node& node) {
+  return node.operator_name() == "cast";
+}
+
+// Who reads it, or a cast of it: each cluster has casts of its own.
+std::vector<const Node*> readers_beside(const Value& value) {
+  std::vector<const Node*> readers;
+  for (const Use& use : value.uses()) {
+    readers.push_back(use.node);
+    if (!is_cast(*use.node)) continue;
+    for (const Use& of_cast : use.node->output()->uses()) readers.push_back(of_cast.node);
+  }
+  return readers;
+}
+
 }  // namespace
 
 bool is_elementwise(const Node& node) {
@@ -153,12 +168,15 @@ void ElementwiseGroups::join_copies() {
       continue;
     const std::unordered_set<const Value*> read = read_by(group);
     Index last = kNone;
-    for (const Use& use : (*read.begin())->uses()) {
-      const Index other = group_of(use.node);
+    for (const Node* reader : readers_beside(**read.begin())) {
+      const Index other = group_of(index_of_.at(reader));
       if (other == group || groups_[other].shape == nullptr || !stands_before(group, other)) continue;
       const std::unordered_set<const Value*> others = read_by(other);
-      const bool reads_all =
-          std::ranges::all_of(read, [&](const Value* value) { return others.contains(value); });
+      const bool reads_all = std::ranges::all_of(read, [&](const Value* value) {
+        return others.contains(value) || std::ranges::any_of(value->uses(), [&](const Use& use) {
+                 return is_cast(*use.node) && others.contains(use.node->output());
+               });
+      });
       if (reads_all && (last == kNone || stands_before(last, other))) last = other;
     }
     if (last != kNone) join(group, last);

@@ -125,8 +125,15 @@ class CopyFinder {
       return std::nullopt;
     return copy;
   }
-  // A copy of another that reads it would keep it.
-  void dies_early(const Value* y) { dying_.insert(y); }
+  // The copy of another that reads what this one is of would keep it; it makes that for itself where it is
+  // not written.
+  void add(const Copy& copy, bool is_written) {
+    if (is_written) {
+      written_again_.insert(copy.y);
+    } else {
+      made_beside_.insert(copy.made_anew.begin(), copy.made_anew.end());
+    }
+  }
 
  private:
   static constexpr int kMostBefore = 3;  // such as a cast of an activation
@@ -134,16 +141,25 @@ class CopyFinder {
   bool keeps_operands(const Candidate& candidate, const Value& value, int before, Copy& copy) const {
     return std::ranges::all_of(value.producer()->inputs(), [&](const Value* x) {
       if (stays(*x)) return true;
-      if (dying_.contains(x)) return false;
-      const std::vector<Node*> late = late_readers_beside(candidate, *x);
-      if (!late.empty()) {
-        if (copy.readers.empty()) copy.readers = late;
-        return copy.readers == late;
-      }
-      if (before == 0 || x->producer() == nullptr || !is_beside(*x->producer(), *candidate.y)) return false;
-      copy.made_anew.insert(x);
-      return keeps_operands(candidate, *x, before - 1, copy);
+      if (written_again_.contains(x)) return false;
+      // A cast is best made by who reads it: what memory holds is what was cast.
+      const bool is_cast = x->producer()->operator_name() == "cast";
+      if (is_cast && makes_anew(candidate, *x, before, copy)) return true;
+      const std::vector<Node*> late =
+          made_beside_.contains(x) ? std::vector<Node*>() : late_readers_beside(candidate, *x);
+      if (late.empty()) return !is_cast && makes_anew(candidate, *x, before, copy);
+      if (copy.readers.empty()) copy.readers = late;
+      return copy.readers == late;
     });
+  }
+
+  bool makes_anew(const Candidate& candidate, const Value& x, int before, Copy& copy) const {
+    if (before == 0 || !is_beside(*x.producer(), *candidate.y)) return false;
+    Copy deeper = copy;
+    deeper.made_anew.insert(&x);
+    if (!keeps_operands(candidate, x, before - 1, deeper)) return false;
+    copy = std::move(deeper);
+    return true;
   }
 
   // Of y, where something keeps x that long.
@@ -158,7 +174,7 @@ class CopyFinder {
 
   const Dependence& dependence_;
   bool beside_;
-  std::unordered_set<const Value*> dying_;
+  std::unordered_set<const Value*> written_again_, made_beside_;
 };
 
 Value* made_again(Graph& graph, const Copy& copy, Value* value) {
@@ -198,7 +214,7 @@ bool recompute_elementwise(Graph& graph, const ElementwiseCopies& copies) {
     const double bytes = written_bytes(copies, *copy->y, copy->readers);
     if (bytes > room) continue;
     room -= bytes;
-    finder.dies_early(copy->y);
+    finder.add(*copy, bytes > 0);
     found.push_back(*std::move(copy));
   }
   for (const Copy& copy : found) {

@@ -165,5 +165,29 @@ TEST(FuseElementwiseJoined, WhatIsMadeAgainIsMadeBesideTheLastThatReadsTheSame) 
   EXPECT_EQ(outputs_where_made_again("0.5", "%dy"), (std::vector<size_t>{1, 1, 1}));
 }
 
+// The gradient reads the cast that was made before.
+TEST(FuseElementwiseJoined, WhatIsMadeAgainOfACastIsMadeBesideWhatReadsAnother) {
+  const std::unique_ptr<Graph> graph = fused(
+      R"(graph g(input %x: fp16[4, 3], input %w: fp16[3, 5], input %dy: fp16[4, 3]) {
+  %wide = cast(%x) {type = fp32}
+  %e = erf(%wide)
+  %y = cast(%e) {type = fp16}
+  %z = matmul(%y, %w)
+  %wide2 = cast(%x) {type = fp32}
+  %e2 = erf(%wide2)
+  %y2 = cast(%e2) {type = fp16}
+  %dw = matmul(%y2, %z) {transpose_a = true}
+  %s = exp(%wide)
+  %back = matmul(%z, %w) {transpose_b = true}
+  %g = cast(%back) {type = fp32}
+  %sum = add(%s, %g)
+  %dx = cast(%sum) {type = fp16}
+  output dw = %dw
+  output dx = %dx
+})",
+      {});
+  EXPECT_EQ(outputs_of_clusters(*graph), (std::vector<size_t>{1, 2}));
+}
+
 }  // namespace
 }  // namespace tessera::testing

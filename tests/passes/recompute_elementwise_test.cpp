@@ -84,9 +84,10 @@ TEST(RecomputeElementwise, MakesACopyBesideItsKeeperWhereAShareOfAllHasRoom) {
 }
 
 // Gated: the other factor's gradient reads the activation, which the activation's own gradient makes again on
-// the way, cast and all; nothing is written for it, so it takes no share.
+// the way, cast and all; nothing is written for it, so it takes no share. What is gated is written, and made
+// of what memory holds.
 TEST(RecomputeElementwise, MakesACopyThatOnlyElementwiseNodesBesideItRead) {
-  const std::string before = R"(
+  const std::string forward = R"(
   graph g(input %a: fp32[512, 512], parameter %w1: fp32[512, 512], parameter %w2: fp32[512, 512],
           parameter %w3: fp32[512, 512]) {
     %x = matmul(%a, %w1)
@@ -97,8 +98,17 @@ TEST(RecomputeElementwise, MakesACopyThatOnlyElementwiseNodesBesideItRead) {
     %gated = multiply(%y, %other)
     %h = cast(%gated) {type = fp32}
     %z = matmul(%h, %w2)
-    %dz = multiply(%z, %z)
-    %dw2 = matmul(%h, %dz) {transpose_a = true}
+    %dz = multiply(%z, %z))";
+  const std::string weight_gradient = R"(
+    %dw2 = matmul(%h, %dz) {transpose_a = true})";
+  const std::string weight_gradient_of_copy = R"(
+    %h.recomputed/silu = silu(%x)
+    %h.recomputed/cast = cast(%h.recomputed/silu) {type = fp64}
+    %h.recomputed/cast_1 = cast(%gate) {type = fp64}
+    %h.recomputed/multiply = multiply(%h.recomputed/cast, %h.recomputed/cast_1)
+    %h.recomputed/cast_2 = cast(%h.recomputed/multiply) {type = fp32}
+    %dw2 = matmul(%h.recomputed/cast_2, %dz) {transpose_a = true})";
+  const std::string backward = R"(
     %dh = matmul(%dz, %w2) {transpose_b = true}
     %wide = cast(%dh) {type = fp64}
     %dy = multiply(%wide, %other))";
@@ -108,7 +118,7 @@ TEST(RecomputeElementwise, MakesACopyThatOnlyElementwiseNodesBesideItRead) {
     %y.recomputed/silu = silu(%x)
     %y.recomputed/cast = cast(%y.recomputed/silu) {type = fp64}
     %dother = multiply(%wide, %y.recomputed/cast))";
-  const std::string after = R"(
+  const std::string end = R"(
     %slope = sigmoid(%x)
     %part = cast(%slope) {type = fp64}
     %dx = multiply(%dy, %part)
@@ -116,8 +126,12 @@ TEST(RecomputeElementwise, MakesACopyThatOnlyElementwiseNodesBesideItRead) {
     output dother = %dother
     output dx = %dx
   })";
-  const PassContext hardly_any{.target = {.recompute_share_beside = 1e-9}};
-  expect_pass("recompute_activations", before + late + after, before + recomputed + after, hardly_any);
+  const std::string before = forward + weight_gradient + backward + late + end;
+  const auto expect = [&](double share, const std::string& after) {
+    expect_pass("recompute_activations", before, after, {.target = {.recompute_share_beside = share}});
+  };
+  expect(1e-9, forward + weight_gradient + backward + recomputed + end);
+  expect(1, forward + weight_gradient_of_copy + backward + recomputed + end);
 }
 
 // A product keeps x: the copy would be a pass of its own.
