@@ -1,6 +1,7 @@
 // Attention of a few queries to many keys, as the next token of a text has: limited by how fast keys and
-// values are read. The blocks of a cluster divide the keys of a head; of each, neighboring lanes read one key
-// at a time, go on with sums of their own, and add them up at the end, through each other's shared memory.
+// values are read. The blocks of a cluster divide the keys of a head that are seen, and read no others; of
+// each, neighboring lanes read one key at a time, go on with sums of their own, and add them up at the end,
+// through each other's shared memory.
 //
 // P: Element (T), batch, heads, queries, keys, width (of keys and values, a power of two of 16-byte accesses,
 // at most 32), splits (blocks of a cluster), together (keys of a lane that are under way at a time), scale,
@@ -41,8 +42,9 @@ class FewQueryAttention {
   static constexpr int vector = 16 / static_cast<int>(sizeof(T));
   static constexpr int lanes = P::width / vector;  // that share a key
   static constexpr int keys_at_once = threads / lanes;
-  static constexpr int own_keys = (P::keys + P::splits - 1) / P::splits;  // of a block
-  static constexpr int steps = (own_keys + keys_at_once * P::together - 1) / (keys_at_once * P::together);
+  static constexpr int keys_of_step = keys_at_once * P::together;
+  static constexpr int most_keys = (P::keys + P::splits - 1) / P::splits;  // of a block
+  static constexpr int steps = (most_keys + keys_of_step - 1) / keys_of_step;
   // Of a query: what is added up of values, the highest score, and the sum of weights.
   static constexpr int pitch = P::width + 4;
   static_assert(lanes * vector == P::width && lanes <= 32 && (lanes & (lanes - 1)) == 0);
@@ -67,9 +69,9 @@ class FewQueryAttention {
       highest_[r] = Extremes<float>::lowest();
       sum_[r] = 0;
     }
-    const int begin = split_ * own_keys, end = min(begin + own_keys, seen_keys<P>(at_.key_lengths, head_));
-    for (int step = 0; step < steps && begin + step * keys_at_once * P::together < end; ++step)
-      add_keys(begin, end, step);
+    const OwnKeys keys = own_keys(seen_keys<P>(at_.key_lengths, head_));
+    for (int step = 0; step < steps && keys.begin + step * keys_of_step < keys.end; ++step)
+      add_keys(keys.begin, keys.end, step);
     add_over_warp();
     const int warp = static_cast<int>(threadIdx.x) / 32;
     if (static_cast<int>(threadIdx.x) % 32 < lanes) keep(parts[warp]);
@@ -90,12 +92,31 @@ class FewQueryAttention {
     return place_of_head<P>(places, head_);
   }
 
+  struct OwnKeys {
+    int begin, end;
+  };
+  // Of those that are seen, what this block goes over.
+  __device__ OwnKeys own_keys(int seen) const {
+    const int count = (seen + P::splits - 1) / P::splits;
+    return {split_ * count, min((split_ + 1) * count, seen)};
+  }
+
+  // As seen_keys(), of what may still be written: any number of keys there are. It is read past the first
+  // cache, from which the number that counts is read later.
+  __device__ int foreseen_keys() const {
+    if constexpr (P::has_key_lengths) {
+      return max(0, min(__ldcg(at_.key_lengths + head_ / P::heads), int{P::keys}));
+    } else {
+      return P::keys;
+    }
+  }
+
   // What launches before may still write is not read, but on its way.
   __device__ void fetch_ahead() const {
     constexpr int line = 128 / static_cast<int>(sizeof(T)), lines = (P::width + line - 1) / line;
-    const int begin = split_ * own_keys, count = min(own_keys, P::keys - begin);
-    for (int i = static_cast<int>(threadIdx.x); i < count * lines; i += threads) {
-      const int64 key = begin + i / lines, element = i % lines * line;
+    const OwnKeys keys = own_keys(foreseen_keys());
+    for (int i = static_cast<int>(threadIdx.x); i < (keys.end - keys.begin) * lines; i += threads) {
+      const int64 key = keys.begin + i / lines, element = i % lines * line;
       fetch_to_second_cache(at_.k + place(P::k()) + key * P::k().row + element);
       fetch_to_second_cache(at_.v + place(P::v()) + key * P::v().row + element);
     }

@@ -56,9 +56,11 @@ ops::Expression causal_attention(Value* q, Value* k, Value* v) {
 }
 
 AttentionCache::AttentionCache(Value* places, int64_t capacity) : places_(places), capacity_(capacity) {
-  Graph& graph = places->graph();
-  const Dimension& tokens = places->shape()[0];
-  Value* keys = ops::iota(graph, {1, capacity}, 1, DataType::int32);
+  const int64_t tokens = places->shape()[0].value();
+  Value* last = tokens == 1 ? places : ops::reduce_max(places, {.keep_dimensions = true});
+  key_lengths_ = key_lengths(ops::add(last, ops::constant_like(last, 1)), capacity);
+  if (tokens == 1) return;  // it sees all of them
+  Value* keys = ops::iota(places->graph(), {1, capacity}, 1, DataType::int32);
   Value* later = ops::greater(keys, ops::reshape(places, {tokens, 1}));
   hidden_ = ops::reshape(hidden_scores(later), {1, 1, tokens, capacity});
 }
@@ -93,10 +95,12 @@ ops::Expression AttentionCache::attend(Context& context, Value* q, Value* k, Val
   Value* values = keep(context, "values", v);
   // The queries that a head of keys serves are as many more tokens to it, so that nothing is repeated.
   Value* queries = ops::reshape(q, {1, key_heads, group * tokens, s[3]});
-  Value* hidden = ops::broadcast_to(hidden_, {1, group, tokens, capacity_});
-  Value* y =
-      ops::attention(queries, keys, values, {.bias = ops::reshape(hidden, {1, 1, group * tokens, capacity_})})
-          .y;
+  ops::AttentionOptions options{.key_lengths = key_lengths_};
+  if (hidden_ != nullptr) {
+    Value* hidden = ops::broadcast_to(hidden_, {1, group, tokens, capacity_});
+    options.bias = ops::reshape(hidden, {1, 1, group * tokens, capacity_});
+  }
+  Value* y = ops::attention(queries, keys, values, options).y;
   return ops::reshape(y, s);
 }
 

@@ -1,12 +1,11 @@
 #include "tessera/nn/attention_parts.h"
 
-#include "nn/hidden_scores.h"
-
 namespace tessera::nn {
 RowsCache::RowsCache(Value* place, Value* parents, int64_t capacity)
     : place_(place), parents_(parents), capacity_(capacity) {
+  Value* seen = ops::add(place, ops::constant_like(place, 1));
+  key_lengths_ = ops::broadcast_to(seen, {parents->shape()[0]});
   Value* keys = ops::iota(place->graph(), {capacity}, 0, DataType::int32);
-  hidden_ = ops::reshape(hidden_scores(ops::greater(keys, place)), {1, 1, 1, capacity});
   here_ = ops::reshape(ops::equal(keys, place), {1, 1, capacity, 1});
 }
 
@@ -25,7 +24,9 @@ Value* RowsCache::keep(Context& context, const std::string& name, Value* x) cons
 }
 
 ops::Expression RowsCache::attend(Context& context, Value* q, Value* k, Value* v) const {
-  return ops::attention(q, keep(context, "keys", k), keep(context, "values", v), {.bias = hidden_}).y;
+  return ops::attention(q, keep(context, "keys", k), keep(context, "values", v),
+                        {.key_lengths = key_lengths_})
+      .y;
 }
 
 }  // namespace tessera::nn

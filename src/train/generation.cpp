@@ -1,42 +1,11 @@
 #include "tessera/train/generation.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "tessera/base/error.h"
-#include "tessera/base/random.h"
 
 namespace tessera::train {
 namespace {
-
-constexpr uint64_t kGenerationStream = 7;
-
-void check(std::span<const float> logits, const Sampling& sampling) {
-  require(!logits.empty(), ErrorCode::invalid_argument, "there are no tokens to draw from");
-  require(sampling.temperature >= 0 && std::isfinite(sampling.temperature), ErrorCode::invalid_argument,
-          "a temperature of {}: it is 0 or more", sampling.temperature);
-  require(sampling.top_k >= 0, ErrorCode::invalid_argument, "the {} likeliest tokens", sampling.top_k);
-  require(sampling.top_p > 0 && sampling.top_p <= 1, ErrorCode::invalid_argument,
-          "tokens of a probability of {}: it is above 0 and at most 1", sampling.top_p);
-}
-
-// The tokens that one is drawn from before top_p: in order where that is asked for.
-std::vector<int64_t> candidates(std::span<const float> logits, const Sampling& sampling) {
-  std::vector<int64_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  // Of equal ones the first is the likelier.
-  const auto is_likelier = [&](int64_t a, int64_t b) {
-    const float first = logits[static_cast<size_t>(a)], second = logits[static_cast<size_t>(b)];
-    return first > second || (first == second && a < b);
-  };
-  if (sampling.top_k > 0 && sampling.top_k < std::ssize(order)) {
-    std::nth_element(order.begin(), order.begin() + sampling.top_k, order.end(), is_likelier);
-    order.resize(static_cast<size_t>(sampling.top_k));
-  }
-  if (sampling.top_p < 1) std::sort(order.begin(), order.end(), is_likelier);
-  return order;
-}
 
 // The text so far, and how much of it has been given away.
 class Told {
@@ -93,33 +62,6 @@ class Told {
 };
 
 }  // namespace
-
-int64_t draw_token(std::span<const float> logits, const Sampling& sampling, int64_t step) {
-  check(logits, sampling);
-  for (const float logit : logits)
-    require(!std::isnan(logit), ErrorCode::not_finite, "a logit of the next token is not a number");
-  const auto likeliest = std::max_element(logits.begin(), logits.end());
-  require(*likeliest > -INFINITY, ErrorCode::not_finite, "no token can come next");
-  if (sampling.temperature == 0) return likeliest - logits.begin();
-  const std::vector<int64_t> order = candidates(logits, sampling);
-  std::vector<double> weights;
-  for (const int64_t token : order) {
-    const float logit = logits[static_cast<size_t>(token)];
-    // Infinity less itself is no number, and such a token is as likely as can be.
-    weights.push_back(
-        logit == *likeliest ? 1 : std::exp((static_cast<double>(logit) - *likeliest) / sampling.temperature));
-  }
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  double kept = 0;
-  size_t count = 0;
-  while (count < weights.size() && (count == 0 || kept < sampling.top_p * sum)) kept += weights[count++];
-  double left = kept * Random(sampling.seed, kGenerationStream).uniform(static_cast<uint64_t>(step));
-  for (size_t i = 0; i + 1 < count; ++i) {
-    left -= weights[i];
-    if (left < 0) return order[i];
-  }
-  return order[count - 1];
-}
 
 int64_t continue_text(const Serving& serve, const TextContinuation& continuation, std::string_view prompt,
                       const GenerationOptions& options,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "device_cuda/cuda_case.h"
@@ -94,6 +95,38 @@ inline Tensor input_of(const AttentionCase& own, const Value& input, uint64_t se
                        seed);
 }
 
+struct RunCase {
+  std::unique_ptr<Graph> graph;
+  std::vector<Tensor> inputs;    // of the graph
+  std::vector<Tensor> expected;  // y, log_sum, dq, dk, dv
+  std::vector<Tensor> forward;   // inputs of the nodes
+  std::vector<Tensor> backward;
+
+  const Node& attention() const { return *graph->nodes().front(); }
+  const Node& gradient() const { return *graph->nodes().back(); }
+};
+
+// `lifted`: added to every second column of v. There results are so large that their last rounding shows, and
+// in the others each key does.
+inline RunCase run_case(const AttentionCase& own, double lifted = 0) {
+  RunCase result;
+  result.graph = attention_graph(own);
+  for (const auto& input : result.graph->inputs())
+    result.inputs.push_back(input_of(own, *input, 3 + result.inputs.size()));
+  Tensor& values = result.inputs[2];
+  for (int64_t i = 0; lifted != 0 && i < values.size(); i += 2) values.set(i, values.at(i) + lifted);
+  const auto& [q, k, v, dy] =
+      std::tie(result.inputs[0], result.inputs[1], result.inputs[2], result.inputs[3]);
+  result.expected = run_reference(*result.graph, result.inputs).outputs;
+  result.forward = {q, k, v};
+  result.backward = {dy, q, k, v, result.expected[0], result.expected[1]};
+  for (size_t i = 4; i < result.inputs.size(); ++i) {
+    result.forward.push_back(result.inputs[i]);
+    result.backward.push_back(result.inputs[i]);
+  }
+  return result;
+}
+
 inline double largest_of(const Tensor& tensor) {
   double result = 0;
   for (double value : tensor.to_doubles()) result = std::max(result, std::abs(value));
@@ -122,6 +155,11 @@ inline Tolerance backward_tolerance(const AttentionCase& own, const Tensor& expe
   const double scale = std::max(1.0, largest_of(expected));
   const double u = own.type == DataType::fp32 ? 0 : unit_roundoff(own.type);
   return {.absolute = scale * (exact.absolute + 8 * u), .relative = exact.relative + 2 * u};
+}
+
+inline void expect_forward(const RunCase& own, const Tolerances& tolerances) {
+  const std::vector<bool> frozen(own.forward.size(), false);
+  expect_every_kernel(own.attention(), own.forward, tolerances, frozen, gpu_or_null());
 }
 
 // Empty where the device takes the node by that kernel.

@@ -37,20 +37,6 @@ inline std::vector<AttentionCase> attention_cases() {
   return result;
 }
 
-// Blocks that share a head's keys, also with fewer for the last and in several steps, and one by itself.
-inline std::vector<AttentionCase> few_query_cases() {
-  std::vector<AttentionCase> result;
-  for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {
-    result.push_back({.batch = 1, .heads = 4, .queries = 1, .keys = 136, .bias = true, .type = type});
-    result.push_back({.heads = 2, .queries = 3, .keys = 130, .width = 128, .value_width = 128, .type = type});
-    result.push_back({.queries = 8, .keys = 5, .width = 32, .value_width = 32, .bias = true, .type = type});
-    result.push_back({.batch = 3, .heads = 2, .queries = 4, .keys = 300, .type = type, .lengths = true});
-    result.push_back(
-        {.batch = 2, .heads = 6, .queries = 2, .keys = 140, .bias = true, .type = type, .key_heads = 2});
-  }
-  return result;
-}
-
 // With dropout: whole blocks and broken ones, of keys and of queries, texts of several blocks, and keys of
 // which four do not stand together, which products and clusters take.
 inline std::vector<AttentionCase> dropout_cases() {
@@ -95,6 +81,7 @@ inline std::vector<AttentionCase> length_cases() {
       if (type == DataType::fp32) continue;
       add({.batch = 3, .heads = 2, .queries = 130, .keys = 200});
       add({.batch = 3, .queries = 37, .keys = 300, .width = 40, .value_width = 40});
+      add({.batch = 3, .queries = 64, .keys = 300, .bias = true});  // as tokens of a prompt see a cache
       add({.batch = 3, .heads = 2, .queries = 200, .keys = 260, .dropout = 0.25});
     }
   }

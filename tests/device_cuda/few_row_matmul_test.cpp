@@ -3,6 +3,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "tessera/device/common/attention_patterns.h"
 #include "tessera/tasks/language_model.h"
 #include "tessera/train/step.h"
 
@@ -163,7 +164,8 @@ TEST(FewRowMatmuls, LeaveOtherProducts) {
   EXPECT_EQ(first("fp64[1, 64]", "fp64[32, 64]", true), "cublaslt.matmul");
 }
 
-// A token costs seven launches a layer: nothing is cast, copied or added by itself.
+// A token costs seven launches a layer: nothing is cast, copied or added by itself. Attention reads the keys
+// that there are so far, and no score a number from memory that hides others.
 TEST(FewRowMatmuls, AreMostOfAPassOverAToken) {
   const models::DecoderConfig network{
       .vocabulary = 512, .width = 128, .layers = 4, .heads = 2, .inner = 256, .positions = 64};
@@ -179,6 +181,14 @@ TEST(FewRowMatmuls, AreMostOfAPassOverAToken) {
       count_nodes(*executable, [](const NodeReport& node) { return !node.once && !node.candidates.empty(); });
   constexpr size_t kBeforeAndAfter = 12;  // the layers
   EXPECT_LE(launches, 7 * layers + kBeforeAndAfter);
+  size_t attentions = 0;
+  for (const auto& node : pass.graph->nodes()) {
+    if (node->operator_name() != "attention") continue;
+    ++attentions;
+    EXPECT_EQ(backend::bias_of_attention(*node), nullptr);
+    EXPECT_NE(backend::key_lengths_of_attention(*node), nullptr);
+  }
+  EXPECT_EQ(attentions, layers);
 }
 
 }  // namespace

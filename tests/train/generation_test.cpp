@@ -1,8 +1,5 @@
 #include "tessera/train/generation.h"
 
-#include <array>
-#include <cmath>
-
 #include <gtest/gtest.h>
 
 #include "tessera/data/rows.h"
@@ -15,79 +12,6 @@
 
 namespace tessera::testing {
 namespace {
-
-using train::draw_token;
-
-constexpr int64_t kDraws = 20000;
-
-// How often each of the tokens is drawn.
-template <size_t Count>
-std::array<double, Count> shares(const std::array<float, Count>& logits, const train::Sampling& sampling) {
-  std::array<double, Count> result{};
-  for (int64_t step = 0; step < kDraws; ++step)
-    result[static_cast<size_t>(draw_token(logits, sampling, step))] += 1.0 / kDraws;
-  return result;
-}
-
-// Within four deviations of what the softmax of the logits divided by the temperature says.
-TEST(DrawToken, FollowsTheProbabilities) {
-  const std::array<float, 3> logits{0, 1, 2};
-  for (const double temperature : {0.5, 1.0, 2.0}) {
-    const std::array<double, 3> drawn = shares(logits, {.temperature = temperature});
-    double sum = 0;
-    for (const float logit : logits) sum += std::exp(logit / temperature);
-    for (size_t i = 0; i < logits.size(); ++i) {
-      const double share = std::exp(logits[i] / temperature) / sum;
-      EXPECT_NEAR(drawn[i], share, 4 * std::sqrt(share * (1 - share) / kDraws)) << temperature << " " << i;
-    }
-  }
-}
-
-TEST(DrawToken, TakesTheLikeliestWhereNothingIsLeftToChance) {
-  const std::array<float, 4> logits{1, 3, 3, 2};
-  for (int64_t step = 0; step < 50; ++step) {
-    EXPECT_EQ(draw_token(logits, {.temperature = 0}, step), 1) << "the first of equal ones";
-    EXPECT_EQ(draw_token(logits, {.top_k = 1}, step), 1);
-    EXPECT_EQ(draw_token(logits, {.top_p = 1e-6}, step), 1);
-  }
-  const std::array<float, 3> sure{0, INFINITY, -INFINITY};
-  EXPECT_EQ(draw_token(sure, {}, 0), 1);
-}
-
-TEST(DrawToken, LeavesOutWhatIsUnlikely) {
-  const std::array<float, 4> logits{std::log(4.0F), std::log(3.0F), std::log(2.0F), std::log(1.0F)};
-  const std::array<double, 4> two = shares(logits, {.top_k = 2});
-  EXPECT_NEAR(two[0], 4.0 / 7, 0.02);
-  EXPECT_EQ(two[2] + two[3], 0);
-  // 0.4 and 0.3 are less than 0.75 together, so that the third is among them.
-  const std::array<double, 4> three = shares(logits, {.top_p = 0.75});
-  EXPECT_NEAR(three[2], 2.0 / 9, 0.02);
-  EXPECT_EQ(three[3], 0);
-}
-
-TEST(DrawToken, DependsOnSeedAndStepAlone) {
-  const std::array<float, 8> logits{};
-  int64_t other_seed = 0, other_step = 0;
-  for (int64_t step = 0; step < 100; ++step) {
-    const int64_t token = draw_token(logits, {.seed = 3}, step);
-    EXPECT_EQ(token, draw_token(logits, {.seed = 3}, step));
-    other_seed += token != draw_token(logits, {.seed = 4}, step) ? 1 : 0;
-    other_step += token != draw_token(logits, {.seed = 3}, step + 1) ? 1 : 0;
-  }
-  EXPECT_GT(other_seed, 50);
-  EXPECT_GT(other_step, 50);
-}
-
-TEST(DrawToken, RefusesWhatMeansNothing) {
-  const std::array<float, 2> logits{0, 1};
-  EXPECT_ERROR(draw_token({}, {}, 0), ErrorCode::invalid_argument, "no tokens");
-  EXPECT_ERROR(draw_token(logits, {.temperature = -1}, 0), ErrorCode::invalid_argument, "temperature of -1");
-  EXPECT_ERROR(draw_token(logits, {.top_k = -1}, 0), ErrorCode::invalid_argument, "-1 likeliest");
-  EXPECT_ERROR(draw_token(logits, {.top_p = 0}, 0), ErrorCode::invalid_argument, "probability of 0");
-  EXPECT_ERROR(draw_token(std::array<float, 2>{0, NAN}, {}, 0), ErrorCode::not_finite, "not a number");
-  EXPECT_ERROR(draw_token(std::array<float, 2>{-INFINITY, -INFINITY}, {}, 0), ErrorCode::not_finite,
-               "no token");
-}
 
 constexpr int64_t kRow = 6;
 constexpr int64_t kVocabulary = 10;

@@ -67,7 +67,7 @@ class Network {
 };
 
 // 1e-5 are a hundred and sixty roundings to fp32, of logits of a few layers of numbers of about one; sums are
-// of other parts, as attention looks at places that hold nothing yet.
+// of other parts, as keys lie where there is room for more.
 constexpr Tolerance kRounding{.absolute = 1e-5, .relative = 1e-5};
 
 // In parts of all sizes: single tokens, less than a block, a block, and more than one; then from the

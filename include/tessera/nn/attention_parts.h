@@ -58,7 +58,8 @@ class AttentionCache {
 
   Value* places_;
   int64_t capacity_;
-  Value* hidden_;  // fp32 [1, 1, tokens, capacity], added to scores
+  Value* key_lengths_;       // int32 [1], up to the last of this pass's places
+  Value* hidden_ = nullptr;  // fp32 [1, 1, tokens, capacity], added to scores; null: a single token
 };
 
 // Keys and values of the tokens of several rows, of which every pass brings one more for each: what a search
@@ -81,8 +82,8 @@ class RowsCache {
   Value* place_;
   Value* parents_;
   int64_t capacity_;
-  Value* hidden_;  // fp32 [1, 1, 1, capacity], added to scores
-  Value* here_;    // [1, 1, capacity, 1], true at the place
+  Value* key_lengths_;  // int32 [rows], up to this pass's place
+  Value* here_;         // [1, 1, capacity, 1], true at the place
 };
 
 // By how much rotary positions (Su et al. 2021, arXiv:2104.09864) rotate: fp32 [tokens, width / 2] each.

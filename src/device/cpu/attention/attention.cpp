@@ -1,4 +1,5 @@
-// Attention and its gradient as graphs of clusters and products, in which a hidden key has the weight 0.
+// Attention and its gradient as graphs of clusters and products, in which a hidden key has the weight 0, but
+// for a few queries.
 //
 // 0 times NaN is NaN, and so is 0 times infinity: what is not finite in a key, a value or a gradient would
 // reach queries that do not see it. So operands are looked through first, which costs one pass over what is
@@ -10,6 +11,7 @@
 #include "tessera/compile/reference_kernel.h"
 #include "tessera/device/common/attention_rules.h"
 
+#include "device/cpu/attention/few_query_attention.h"
 #include "device/cpu/kernel_registry.h"
 #include "device/cpu/runtime/parallel.h"
 
@@ -76,19 +78,31 @@ bool is_causal(const Node& node) {
   return node.attributes().boolean("causal");
 }
 
+std::vector<KernelCandidate> attention_candidates(const Node& node, const std::string& key,
+                                                  const GraphRule& rule) {
+  const KernelCandidate candidate = backend::rule_candidate("loops." + key, rule, cpu_candidates);
+  if (!is_causal(node))
+    return key == "attention" ? std::vector{few_query_candidate(), candidate} : std::vector{candidate};
+  const auto create = [candidate](const KernelRequest& request) {
+    return std::make_unique<CausalAttention>(request.node, candidate.create(request),
+                                             reference_candidate().create(request));
+  };
+  return {backend::willing_candidate(candidate.name, create)};
+}
+
+GraphRule attention_expansion(const Node& node, const std::string& key, const GraphRule& rule) {
+  const bool has_kernel = is_causal(node) || (key == "attention" && has_few_query_kernel(node));
+  return has_kernel ? GraphRule() : rule;
+}
+
 bool register_rules() {
   for (const auto& [key, rule] : backend::attention_rules()) {
-    const auto candidates = [key = key, rule = rule](const Node& node) {
-      const KernelCandidate candidate = backend::rule_candidate("loops." + key, rule, cpu_candidates);
-      if (!is_causal(node)) return std::vector{candidate};
-      const auto create = [candidate](const KernelRequest& request) {
-        return std::make_unique<CausalAttention>(request.node, candidate.create(request),
-                                                 reference_candidate().create(request));
-      };
-      return std::vector{backend::willing_candidate(candidate.name, create)};
-    };
-    const auto expansion = [rule = rule](const Node& node) { return is_causal(node) ? GraphRule() : rule; };
-    CpuKernelRegistration({.key = key, .candidates = candidates, .expansion = expansion});
+    CpuKernelRegistration(
+        {.key = key,
+         .candidates = [key = key,
+                        rule = rule](const Node& node) { return attention_candidates(node, key, rule); },
+         .expansion = [key = key,
+                       rule = rule](const Node& node) { return attention_expansion(node, key, rule); }});
   }
   return true;
 }
