@@ -121,6 +121,7 @@ set(TESSERA_USER_HEADERS
     tessera/nn/volume_augmentation.h
     tessera/ops/dropout_attention.h
     tessera/ops/expression.h
+    tessera/ops/rotary_embedding.h
     tessera/optim/optimizer.h
     tessera/optim/registry.h
     tessera/optim/schedule.h

@@ -20,13 +20,16 @@ Value* self_attention(nn::Context& context, const DecoderConfig& config, Value* 
   const auto scope = context.scope("self_attn");
   const int64_t key_heads = config.key_heads > 0 ? config.key_heads : config.heads;
   const auto heads_of = [&](const std::string& name, int64_t heads) {
-    const int64_t outputs = heads * head_width(config);
-    Value* y = dense(context, name, x, outputs, config.deviation, config.attention_bias);
-    return nn::split_heads(y, 1, heads).front();
+    const int64_t width = head_width(config);
+    Value* y = dense(context, name, x, heads * width, config.deviation, config.attention_bias);
+    return ops::reshape(y, {y->shape()[0], y->shape()[1], heads, width});
   };
-  Value* q = nn::rotate(heads_of("q_proj", config.heads), angles);
-  Value* k = nn::rotate(heads_of("k_proj", key_heads), angles);
-  Value* attended = nn::join_heads(pass.attend(context, q, k, heads_of("v_proj", key_heads)));
+  // Heads are rotated where the product left them, and only then moved: attention reads them from there.
+  const auto moved = [](Value* heads) { return ops::transpose(heads, {0, 2, 1, 3}); };
+  Value* q = moved(nn::rotate(heads_of("q_proj", config.heads), angles));
+  Value* k = moved(nn::rotate(heads_of("k_proj", key_heads), angles));
+  Value* v = moved(heads_of("v_proj", key_heads));
+  Value* attended = nn::join_heads(pass.attend(context, q, k, v));
   return dense(context, "o_proj", attended, config.width, outward_deviation(config), config.attention_bias);
 }
 

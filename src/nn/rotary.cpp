@@ -4,6 +4,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/nn/attention_parts.h"
+#include "tessera/ops/rotary_embedding.h"
 
 namespace tessera::nn {
 
@@ -34,11 +35,7 @@ RotaryAngles rotary_angles(Value* places, int64_t width, double base,
 }
 
 ops::Expression rotate(Value* x, const RotaryAngles& angles) {
-  const int64_t half = x->shape()[3].value() / 2;
-  const std::vector<Value*> halves = ops::split(x, {half, half}, 3);
-  const ops::Expression first = halves[0], second = halves[1];
-  return ops::concat(
-      {first * angles.cosines - second * angles.sines, second * angles.cosines + first * angles.sines}, 3);
+  return ops::rotary_embedding(x, angles.cosines, angles.sines);
 }
 
 }  // namespace tessera::nn

@@ -180,6 +180,24 @@ TEST(Loops, Norms) {
   }
 }
 
+// Rows of whole vectors and of odd ones, more than threads and blocks have at a time.
+TEST(Loops, RotaryEmbedding) {
+  for (const std::string type : {"fp32", "fp64", "fp16", "bf16"}) {
+    const std::string wide = type == "fp64" ? type : "fp32";
+    for (const std::string options : {"{inverse = false}", "{inverse = true}", "{interleaved = true}",
+                                      "{interleaved = true, inverse = true}"}) {
+      for (const auto& [x, angles] : {std::pair<std::string, std::string>{"[3, 70, 5, 64]", "[70, 32]"},
+                                      {"[2, 90, 7, 66]", "[2, 90, 33]"},
+                                      {"[9, 1, 2]", "[9, 1]"}}) {
+        expect_as_reference(text_case(
+            "graph rotary(input %x: " + type + x + ", input %c: " + wide + angles + ", input %s: " + wide +
+                angles + ") { %y = rotary_embedding(%x, %c, %s) " + options + " output y = %y }",
+            6, -2, 2));
+      }
+    }
+  }
+}
+
 TEST(Loops, Indexing) {
   for (const std::string type : {"fp32", "fp16", "int64"}) {
     Case own = text_case("graph gather(input %t: " + type +

@@ -68,6 +68,16 @@ def dropout_attention(scale, causal, rate, stream):
     return run
 
 
+def rotary_embedding(interleaved, inverse):
+    """By complex numbers of the angles' cosines and sines: x [..., tokens, heads, width]."""
+    def run(x, cosines, sines):
+        pairs = x.unflatten(-1, (-1, 2)) if interleaved else x.unflatten(-1, (2, -1)).mT
+        angles = torch.complex(cosines, -sines if inverse else sines).unsqueeze(-2)
+        pairs = torch.view_as_real(torch.view_as_complex(pairs.contiguous()) * angles)
+        return (pairs if interleaved else pairs.mT).flatten(-2)
+    return run
+
+
 def first(x):
     """Channels first, as PyTorch has them."""
     return x.movedim(-1, 1)
@@ -178,6 +188,10 @@ def cases():
     yield ("bias", "dropout_attention", {"scale": 0.5, "rate": 0.1, "stream": 2},
            [Input(2, 2, 3, 4, low=-2, high=2), Input(2, 2, 5, 4, seed=2, low=-2, high=2), Input(2, 2, 5, 6, seed=3),
             counter, Input(1, 2, 3, 5, seed=4)], dropout_attention(0.5, False, 0.1, 2))
+    yield ("halves", "rotary_embedding", {}, [Input(2, 3, 2, 8), Input(3, 4, seed=2), Input(3, 4, seed=3)],
+           rotary_embedding(False, False))
+    yield ("side by side, back, angles for each", "rotary_embedding", {"interleaved": True, "inverse": True},
+           [Input(2, 3, 2, 6), Input(2, 3, 3, seed=2), Input(2, 3, 3, seed=3)], rotary_embedding(True, True))
     for smoothing in (0.0, 0.1):
         yield (f"smoothing {smoothing}", "cross_entropy", {"smoothing": smoothing},
                [Input(5, 4, low=-4, high=4), labels],

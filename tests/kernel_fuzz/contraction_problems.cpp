@@ -4,6 +4,7 @@
 
 #include "tessera/base/rounding.h"
 #include "tessera/ops/dropout_attention.h"
+#include "tessera/ops/rotary_embedding.h"
 
 #include "kernel_fuzz/convolution_problem.h"
 #include "kernel_fuzz/problem_maker.h"
@@ -249,6 +250,20 @@ void make_attention_gradient(ProblemMaker& maker, GradientOf wanted) {
   ops::apply("attention_bias_gradient", node.operands(node.inputs()), node.attributes());
 }
 
+void make_rotary_embedding(ProblemMaker& maker) {
+  Draw& draw = maker.draw();
+  const DataType type = maker.floating();
+  Shape x = maker.shape(1, 4, 1500);
+  const int64_t half = draw.chance(50) ? 8 * draw.between(1, 8) : draw.between(1, 70);
+  const auto axis = draw.between(0, std::ssize(x) - 1);
+  Shape angles{x[static_cast<size_t>(axis)], half};
+  if (axis > 0 && draw.chance(40)) angles.insert(angles.begin(), x[0]);
+  x.push_back(2 * half);
+  const DataType wide = type == DataType::fp64 ? type : DataType::fp32;
+  ops::rotary_embedding(maker.input(type, x, -2, 2), maker.input(wide, angles), maker.input(wide, angles),
+                        {.axis = axis, .interleaved = draw.chance(40), .inverse = draw.chance(50)});
+}
+
 }  // namespace
 
 RandomConvolution random_convolution(Draw& draw, int64_t spatial_axes, int64_t most_products) {
@@ -270,7 +285,8 @@ NodeMakers contraction_makers() {
            [](ProblemMaker& maker) { make_attention_gradient(maker, GradientOf::bias); }},
           {"dropout_attention", [](ProblemMaker& maker) { make_attention(maker, true); }},
           {"dropout_attention_gradient",
-           [](ProblemMaker& maker) { make_attention_gradient(maker, GradientOf::dropped_operands); }}};
+           [](ProblemMaker& maker) { make_attention_gradient(maker, GradientOf::dropped_operands); }},
+          {"rotary_embedding", make_rotary_embedding}};
 }
 
 }  // namespace tessera::testing

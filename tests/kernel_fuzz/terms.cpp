@@ -73,6 +73,8 @@ std::optional<Problem> problem_of(const Node& node, const Inputs& inputs,
     return Problem{std::max<int64_t>(depth, 1), largest(*inputs[0]) * largest(*inputs[1])};
   }
   const double product = inputs.size() > 1 ? largest(*inputs[0]) * largest(*inputs[1]) : 0;
+  if (name == "rotary_embedding")
+    return Problem{2, largest(*inputs[0]) * std::max(largest(*inputs[1]), largest(*inputs[2]))};
   if (name == "convolution") {
     const int64_t terms = count(elements(1), static_cast<double>(inputs[1]->shape()[0]));
     const double bias = inputs.size() > 2 ? largest(*inputs[2]) : 0;

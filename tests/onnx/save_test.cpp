@@ -16,6 +16,7 @@
 #include "tessera/tasks/click_through.h"
 #include "tessera/tasks/gan.h"
 #include "tessera/tasks/image_classification.h"
+#include "tessera/tasks/language_model.h"
 #include "tessera/tasks/masked_language_model.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/step.h"
@@ -213,6 +214,19 @@ TEST(OnnxSave, AGeneratorTakesItsNoise) {
 
 TEST(OnnxSave, ALanguageModelFillsGaps) {
   check_task(tasks::masked_language_model({.tokens = 12, .vocabulary = 30, .width = 16}), "language.onnx");
+}
+
+// Rotary positions are written in parts: the operator set has them no other way.
+TEST(OnnxSave, ADecoderRotatesPairs) {
+  const models::DecoderConfig network{.form = models::DecoderForm::llama,
+                                      .vocabulary = 30,
+                                      .width = 16,
+                                      .layers = 2,
+                                      .heads = 4,
+                                      .inner = 24,
+                                      .positions = 12,
+                                      .key_heads = 2};
+  check_task(tasks::language_model({.network = network, .tokens = 12}), "decoder.onnx");
 }
 
 TEST(OnnxSave, AClickThroughNetworkLooksUpItsTables) {

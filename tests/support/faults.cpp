@@ -142,8 +142,8 @@ std::string place_of(const Node& node, size_t operand) {
 // The operand that changes nothing, where there is one.
 std::optional<double> neutral_operand(const Node& node, size_t operand) {
   static const std::map<std::string, double, std::less<>> kByName{
-      {"bias", 0},         {"scale", 1}, {"mean", 0}, {"variance", 1}, {"inverse_deviation", 1},
-      {"loss_gradient", 1}};
+      {"bias", 0},          {"scale", 1},   {"mean", 0}, {"variance", 1}, {"inverse_deviation", 1},
+      {"loss_gradient", 1}, {"cosines", 1}, {"sines", 0}};
   const std::string& name = node.operator_name();
   if (name == "add" || name == "subtract") return 0;
   if (name == "multiply" || name == "divide" || name == "power") return 1;

@@ -70,6 +70,8 @@ double magnitude_of(const Node& node, const std::vector<Tensor>& inputs, double 
       if (name.ends_with("attention"))
         return dropout_growth(node) * std::max(1.0, largest_of(inputs[2])) *
                std::max(1.0, largest_of(inputs[0]) * largest_of(inputs[1]));
+      if (name == "rotary_embedding")
+        return largest_of(inputs[0]) * std::max(largest_of(inputs[1]), largest_of(inputs[2]));
       // A bias of its own is one term more.
       return std::max(largest_of(inputs[0]) * largest_of(inputs[1]),
                       inputs.size() > 2 ? largest_of(inputs[2]) : 0);
@@ -118,6 +120,7 @@ int64_t summed_terms(const Node& node) {
   }
   if (name == "convolution_weight_gradient")
     return elements_of(node.input(1)) / shape_of(node.input(1)).back();
+  if (name == "rotary_embedding") return 2;
   if (name.ends_with("attention")) return shape_of(node.input(1))[x.size() - 2] + x.back();
   if (is_attention_gradient(name)) {
     const Shape q = shape_of(node.input(1));

@@ -103,7 +103,7 @@ struct RotaryScaling {
 // places: int32 [tokens]. Pair i of a head's numbers rotates by place * base^(-2i / width), unless scaled.
 RotaryAngles rotary_angles(Value* places, int64_t width, double base,
                            const std::optional<RotaryScaling>& scaling = {});
-// x: [N, heads, tokens, width], an even width, whose number i is paired with number width / 2 + i.
+// x: [N, tokens, heads, width], an even width, whose number i is paired with number width / 2 + i.
 ops::Expression rotate(Value* x, const RotaryAngles& angles);
 
 }  // namespace tessera::nn

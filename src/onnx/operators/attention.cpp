@@ -1,6 +1,8 @@
 // Attention, RotaryEmbedding.
 #include <cmath>
 
+#include "tessera/ops/rotary_embedding.h"
+
 #include "onnx/lowering.h"
 #include "onnx/types.h"
 
@@ -9,13 +11,18 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// [batch, length, heads * width] as [batch, heads, length, width].
-Value* split_heads(const program::Call& call, Value* x, int64_t heads) {
+// [batch, length, heads * width] as [batch, length, heads, width].
+Value* heads_side_by_side(const program::Call& call, Value* x, int64_t heads) {
   const Shape shape = shape_of(x);
-  if (shape.size() == 4) return x;
   call.require(shape.size() == 3 && heads > 0 && shape[2] % heads == 0,
                "its operands are to be [batch, length, heads * width]");
-  return transpose(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
+  return reshape(x, {shape[0], shape[1], heads, shape[2] / heads});
+}
+
+// The same as [batch, heads, length, width].
+Value* split_heads(const program::Call& call, Value* x, int64_t heads) {
+  if (x->type().rank() == 4) return x;
+  return transpose(heads_side_by_side(call, x, heads), {0, 2, 1, 3});
 }
 
 Value* join_heads(Value* x) {
@@ -113,42 +120,26 @@ void lower_attention(LowerCall& call) {
   if (call.wants(3)) call.result(3, ops::cast(shown, type));
 }
 
-// Su et al. 2021, "RoFormer": pairs of elements are rotated by an angle of their position.
+// Of the numbers of a head the first ones alone may be rotated.
 void lower_rotary_embedding(LowerCall& call) {
-  Value* x = call.operand(0);
-  const bool is_flat = x->type().rank() == 3;
-  x = split_heads(call, x, call.integer("num_heads", 0));  // [batch, heads, length, width]
-  const Shape shape = shape_of(x);
-  const int64_t given = call.integer("rotary_embedding_dim", 0);
-  const int64_t rotated = given == 0 ? shape[3] : given;
-  call.require(rotated > 0 && rotated <= shape[3] && rotated % 2 == 0,
+  Value* given = call.operand(0);
+  const bool is_flat = given->type().rank() == 3;
+  Value* x = is_flat ? heads_side_by_side(call, given, call.integer("num_heads", 0)) : given;
+  const int64_t width = extent(x, 3);
+  const int64_t asked = call.integer("rotary_embedding_dim", 0);
+  const int64_t rotated = asked == 0 ? width : asked;
+  call.require(rotated > 0 && rotated <= width && rotated % 2 == 0,
                "rotary_embedding_dim is to be even and within the heads");
   const auto angles = [&](size_t operand) {
     Value* cache = call.operand(operand);
     if (call.has(3)) cache = ops::gather(cache, ops::cast(call.operand(3), DataType::int64), 0);
-    return unsqueeze(cache, {1});  // [batch, 1, length, rotated / 2]
+    return is_half(cache->data_type()) ? ops::cast(cache, DataType::fp32) : cache;
   };
-  Value* cosine = angles(1);
-  Value* sine = angles(2);
-  Value* rotated_part = slice_axis(x, 3, 0, rotated);
-  const bool interleaved = call.integer("interleaved", 0) != 0;
-  Value* first = nullptr;
-  Value* second = nullptr;
-  if (interleaved) {
-    Value* pairs = reshape(rotated_part, {shape[0], shape[1], shape[2], rotated / 2, 2});
-    first = squeeze(slice_axis(pairs, 4, 0, 1), {4});
-    second = squeeze(slice_axis(pairs, 4, 1, 2), {4});
-  } else {
-    first = slice_axis(rotated_part, 3, 0, rotated / 2);
-    second = slice_axis(rotated_part, 3, rotated / 2, rotated);
-  }
-  Value* real = ops::subtract(ops::multiply(cosine, first), ops::multiply(sine, second));
-  Value* imaginary = ops::add(ops::multiply(sine, first), ops::multiply(cosine, second));
-  Value* y = interleaved ? reshape(ops::concat({unsqueeze(real, {4}), unsqueeze(imaginary, {4})}, 4),
-                                   {shape[0], shape[1], shape[2], rotated})
-                         : ops::concat({real, imaginary}, 3);
-  if (rotated < shape[3]) y = ops::concat({y, slice_axis(x, 3, rotated, shape[3])}, 3);
-  call.result(0, is_flat ? join_heads(y) : y);
+  Value* y =
+      ops::rotary_embedding(slice_axis(x, 3, 0, rotated), angles(1), angles(2),
+                            {.axis = is_flat ? 1 : 2, .interleaved = call.integer("interleaved", 0) != 0});
+  if (rotated < width) y = ops::concat({y, slice_axis(x, 3, rotated, width)}, 3);
+  call.result(0, is_flat ? reshape(y, shape_of(given)) : y);
 }
 
 // Bodies change the scores before the softmax, and what it makes of them.

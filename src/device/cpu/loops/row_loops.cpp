@@ -103,7 +103,26 @@ void subtract(const T* x, T first, T second, T* out, int64_t n) {
 }
 
 template <class T>
-constexpr RowLoops<T> kLoops = {&maximum<T>, &exponentials<T>, &affine<T>, &subtract<T>};
+void rotate(const T* first, const T* second, const T* cosines, const T* sines, T* first_out, T* second_out,
+            int64_t n) {
+  const auto rotate_at = [&](auto d, int64_t i) {
+    const auto a = hn::LoadU(d, first + i);
+    const auto b = hn::LoadU(d, second + i);
+    const auto cosine = hn::LoadU(d, cosines + i);
+    const auto sine = hn::LoadU(d, sines + i);
+    hn::StoreU(hn::MulSub(a, cosine, hn::Mul(b, sine)), d, first_out + i);
+    hn::StoreU(hn::MulAdd(b, cosine, hn::Mul(a, sine)), d, second_out + i);
+  };
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) rotate_at(d, i);
+  for (; i < n; ++i) rotate_at(one, i);
+}
+
+template <class T>
+constexpr RowLoops<T> kLoops = {&maximum<T>, &exponentials<T>, &affine<T>, &subtract<T>, &rotate<T>};
 
 const RowLoops<float>* float_loops() {
   return &kLoops<float>;
