@@ -30,16 +30,17 @@ __device__ inline Pack<T, W> narrow_all(const double (&values)[W]) {
   return pack;
 }
 
-// Each place is read before it is written, and by one thread: y may be x.
-template <int V, int half, bool interleaved, bool inverse, typename I, typename T, typename S>
+// Rows of so many pairs, V of them at a time. Each place is read before it is written, and by one thread: y
+// may be x.
+template <int V, int pairs, bool interleaved, bool inverse, typename I, typename T, typename S>
 __device__ void rotary_embedding(const T* x, const S* cosines, const S* sines, T* y, RotaryRows<I> at) {
-  constexpr int packs = half / V;
-  constexpr int apart = interleaved ? V : half;
+  constexpr int packs = pairs / V;
+  constexpr int apart = interleaved ? V : pairs;
   for_each_element<I>(at.rows * packs, [&](I element) {
     const I row = element / packs;
     const int pair = static_cast<int>(element % packs) * V;
-    const I angles = (row / at.batch_rows * at.tokens + row / at.token_rows % at.tokens) * half + pair;
-    const I place = row * (2 * half) + (interleaved ? 2 * pair : pair);
+    const I angles = (row / at.batch_rows * at.tokens + row / at.token_rows % at.tokens) * pairs + pair;
+    const I place = row * (2 * pairs) + (interleaved ? 2 * pair : pair);
     const Pack<S, V> cosine = load<V>(cosines + angles);
     const Pack<S, V> sine = load<V>(sines + angles);
     const Pack<T, V> low = load<V>(x + place);
