@@ -98,9 +98,7 @@ class AttentionBlock {
     return reinterpret_cast<uint32*>(after) + stage * layout.query_words();
   }
 
-  __device__ int64 place(const HeadPlaces& places) const {
-    return places.offset + head_ / P::heads * places.batch + head_ % P::heads * places.head;
-  }
+  __device__ int64 place(const HeadPlaces& places) const { return place_of_head<P>(places, head_); }
 
   // Starts to read rows of the head from `first` on, and zeros after the last.
   template <int Count>

@@ -87,7 +87,7 @@ class FewQueryAttention {
 
  private:
   __device__ int64 place(const HeadPlaces& places) const {
-    return places.offset + head_ / P::heads * places.batch + head_ % P::heads * places.head;
+    return place_of_head<P>(places, head_);
   }
 
   // What launches before may still write is not read, but on its way.

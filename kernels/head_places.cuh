@@ -9,7 +9,14 @@ namespace tessera {
 struct HeadPlaces {
   int64 offset;            // of the first
   int64 batch, head, row;  // from one to the next
+  int sharing;             // so many neighboring heads of queries have one head here
 };
+
+// The first element of what a head of queries, counted over the batch, has. P: heads.
+template <typename P, typename Head>
+__device__ int64 place_of_head(const HeadPlaces& places, Head head) {
+  return places.offset + head / P::heads * places.batch + head % P::heads / places.sharing * places.head;
+}
 
 // How many keys the queries of a head see, the first ones; `head` counts over the batch. P: batch, heads,
 // keys, has_key_lengths.

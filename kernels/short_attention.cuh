@@ -87,9 +87,7 @@ class ShortAttention {
     return Weights(memory_ + 2 * (query_elements + key_elements) + weight_elements);
   }
 
-  __device__ int64 place(const HeadPlaces& places) const {
-    return places.offset + number_ / P::heads * places.batch + number_ % P::heads * places.head;
-  }
+  __device__ int64 place(const HeadPlaces& places) const { return place_of_head<P>(places, number_); }
 
   // Starts to read the head's rows, and zeros after them, by all warps of the head.
   __device__ void read(const Rows& to, const T* from, const HeadPlaces& places, int rows) const {

@@ -20,15 +20,6 @@ int64_t group_of(Value* q, Value* k) {
   return heads / key_heads;
 }
 
-// [N, key heads, tokens, width] -> [N, key heads * group, tokens, width], each as often as it serves.
-Value* repeat_heads(Value* x, int64_t group) {
-  if (group == 1) return x;
-  const SymbolicShape& s = x->shape();
-  Value* several =
-      ops::broadcast_to(ops::reshape(x, {s[0], s[1], 1, s[2], s[3]}), {s[0], s[1], group, s[2], s[3]});
-  return ops::reshape(several, {s[0], s[1] * Dimension(group), s[2], s[3]});
-}
-
 }  // namespace
 
 std::vector<Value*> split_heads(Value* x, int64_t parts, int64_t heads) {
@@ -57,12 +48,11 @@ ops::Expression dropout_attention(Context& context, Value* q, Value* k, Value* v
   if (!options.scale.has_value()) options.scale = 1 / std::sqrt(static_cast<double>(q->shape()[3].value()));
   Value* weights = ops::softmax(ops::attention_scores(ops::attention_products(q, k), options));
   Value* dropped = dropout(context, weights, rate);
-  return ops::cast(ops::matmul(dropped, ops::cast(v, dropped->data_type())), q->data_type());
+  return ops::cast(ops::attention_sums(dropped, v), q->data_type());
 }
 
 ops::Expression causal_attention(Value* q, Value* k, Value* v) {
-  const int64_t group = group_of(q, k);
-  return ops::attention(q, repeat_heads(k, group), repeat_heads(v, group), {.causal = true}).y;
+  return ops::attention(q, k, v, {.causal = true}).y;
 }
 
 AttentionCache::AttentionCache(Value* places, int64_t capacity) : places_(places), capacity_(capacity) {

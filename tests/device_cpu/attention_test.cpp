@@ -94,6 +94,47 @@ TEST(Attention, OfLengthsOfKeys) {
   }
 }
 
+// Of keys that several heads of queries share, whose gradients are sums over these.
+TEST(Attention, OfSharedKeys) {
+  for (const DataType type : {DataType::fp32, DataType::bf16, DataType::fp16, DataType::fp64}) {
+    for (const int64_t key_heads : {1, 3}) {
+      for (const bool causal : {false, true}) {
+        Graph graph;
+        const auto input = [&](const char* name, const Shape& shape) {
+          return graph.add_input(InputRole::input, name, {type, to_symbolic(shape)});
+        };
+        Value* q = input("q", {2, 6, 9, 5});
+        Value* k = input("k", {2, key_heads, 11, 5});
+        Value* v = input("v", {2, key_heads, 11, 4});
+        Value* dy = input("dy", {2, 6, 9, 4});
+        const ops::AttentionOptions options{.causal = causal, .bias = input("bias", {1, 6, 9, 11})};
+        const ops::Attention forward = ops::attention(q, k, v, options);
+        const Node& gradient =
+            *ops::attention_gradient(dy, q, k, v, forward.y, forward.log_sum, options).q->producer();
+        const std::vector<Tensor> tensors = random_inputs(*forward.y->producer(), -1, 1);
+        const Problem problem{.terms = 9 * 6 / key_heads, .magnitude = 2};
+        const Tolerance of_rows = tolerance_for(OperatorClass::contraction, type, problem);
+        const Tolerance of_sums =
+            tolerance_for(OperatorClass::contraction, forward.log_sum->data_type(), problem);
+        expect_every_kernel(*forward.y->producer(), tensors, {of_rows, of_sums},
+                            std::vector<bool>(tensors.size(), false));
+        std::vector<const Tensor*> pointers;
+        for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+        const std::vector<Tensor> made = run_reference(*forward.y->producer(), pointers);
+        const std::vector<Tensor> of_gradient{random_tensor(type, {2, 6, 9, 4}, -1, 1, 71),
+                                              tensors[0],
+                                              tensors[1],
+                                              tensors[2],
+                                              made[0],
+                                              made[1],
+                                              tensors[3]};
+        expect_every_kernel(gradient, of_gradient, {of_rows, of_rows, of_rows},
+                            std::vector<bool>(of_gradient.size(), false));
+      }
+    }
+  }
+}
+
 // As in a frozen network in which positions attend to each other.
 TEST(Attention, OfKnownOperands) {
   for (const int64_t rows : {1, 2, 3, 5, 17}) {

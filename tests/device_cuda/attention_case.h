@@ -23,10 +23,15 @@ struct AttentionCase {
   bool bias = false;
   DataType type = DataType::fp16;
   double dropout = 0;
-  bool lengths = false;  // of keys: key_lengths_of()
+  bool lengths = false;   // of keys: key_lengths_of()
+  int64_t key_heads = 0;  // 0: as many as there are heads
+
+  int64_t heads_of_keys() const { return key_heads == 0 ? heads : key_heads; }
+  bool shares_keys() const { return heads_of_keys() != heads; }
 };
 
-// What the kernel that holds a head in shared memory takes.
+// What the kernel that holds a head in shared memory takes; of keys that heads share no gradient, here and
+// below.
 inline bool is_short(const AttentionCase& own) {
   return own.type != DataType::fp32 && own.width == own.value_width && own.width % 16 == 0 &&
          own.width <= 128 && own.queries <= 128 && own.keys <= 128 && own.dropout == 0;
@@ -45,8 +50,8 @@ inline constexpr double kLargestOperand = 2;
 // y and log_sum, then the gradients.
 inline std::unique_ptr<Graph> attention_graph(const AttentionCase& own) {
   const std::string type(to_string(own.type));
-  const auto tensor = [&](int64_t rows, int64_t width) {
-    return fmt::format("{}[{}, {}, {}, {}]", type, own.batch, own.heads, rows, width);
+  const auto tensor = [&](int64_t heads, int64_t rows, int64_t width) {
+    return fmt::format("{}[{}, {}, {}, {}]", type, own.batch, heads, rows, width);
   };
   std::string inputs, operands, options = fmt::format("scale = {}, causal = {}", 0.125, own.causal);
   const std::string drops = own.dropout > 0 ? "dropout_" : "";
@@ -63,14 +68,15 @@ inline std::unique_ptr<Graph> attention_graph(const AttentionCase& own) {
     inputs += fmt::format(", input %key_lengths: int32[{}]", own.batch);
     operands += own.bias ? ", %key_lengths" : ", _, %key_lengths";
   }
-  return parse_graph(fmt::format(
-      "graph attention(input %q: {0}, input %k: {1}, input %v: {2}, input %dy: {3}{4}) {{\n"
-      "  %y, %log_sum = {7}attention(%q, %k, %v{5}) {{{6}}}\n"
-      "  %dq, %dk, %dv = {7}attention_gradient(%dy, %q, %k, %v, %y, %log_sum{5}) {{{6}}}\n"
-      "  output y = %y\n  output log_sum = %log_sum\n"
-      "  output dq = %dq\n  output dk = %dk\n  output dv = %dv\n}}",
-      tensor(own.queries, own.width), tensor(own.keys, own.width), tensor(own.keys, own.value_width),
-      tensor(own.queries, own.value_width), inputs, operands, options, drops));
+  return parse_graph(
+      fmt::format("graph attention(input %q: {0}, input %k: {1}, input %v: {2}, input %dy: {3}{4}) {{\n"
+                  "  %y, %log_sum = {7}attention(%q, %k, %v{5}) {{{6}}}\n"
+                  "  %dq, %dk, %dv = {7}attention_gradient(%dy, %q, %k, %v, %y, %log_sum{5}) {{{6}}}\n"
+                  "  output y = %y\n  output log_sum = %log_sum\n"
+                  "  output dq = %dq\n  output dk = %dk\n  output dv = %dv\n}}",
+                  tensor(own.heads, own.queries, own.width), tensor(own.heads_of_keys(), own.keys, own.width),
+                  tensor(own.heads_of_keys(), own.keys, own.value_width),
+                  tensor(own.heads, own.queries, own.value_width), inputs, operands, options, drops));
 }
 
 // All keys, one, and what is between.
@@ -94,8 +100,9 @@ inline double largest_of(const Tensor& tensor) {
   return result;
 }
 
+// Gradients of keys are sums over the queries of all heads that share them.
 inline Problem problem_of(const AttentionCase& own) {
-  return {.terms = std::max({own.queries, own.keys, own.width}),
+  return {.terms = std::max({own.queries * own.heads / own.heads_of_keys(), own.keys, own.width}),
           .magnitude = kLargestOperand * kLargestOperand};
 }
 

@@ -4,7 +4,7 @@
 #include "tessera/tasks/translation.h"
 #include "tessera/train/step.h"
 
-#include "device_cuda/cuda_case.h"
+#include "device_cuda/attention_case.h"
 #include "device_cuda/plan_case.h"
 
 namespace tessera::testing {
@@ -89,6 +89,57 @@ TEST(CudaAttentionPlan, HeadsMoveInFp32) {
   for (const NetworkCase& network : network_cases())
     EXPECT_EQ(transposes_of(*planned_step(network.task, network.sizes, Precision::fp32)), network.transposes)
         << network.name;
+}
+
+// Heads of keys that several heads of queries share are read where they are, and their gradients come as
+// sums: in 16 bits of cuDNN, in 32 of products over the queries of all of them.
+TEST(CudaAttentionPlan, SharedKeysAreNotRepeated) {
+  const auto counted = [](Precision precision, int64_t key_heads) {
+    const nn::Task task = tasks::language_model({.network = {.form = models::DecoderForm::llama,
+                                                             .vocabulary = 1000,
+                                                             .width = 256,
+                                                             .layers = 2,
+                                                             .heads = 4,
+                                                             .inner = 256,
+                                                             .positions = 128,
+                                                             .key_heads = key_heads},
+                                                 .tokens = 128});
+    return planned_step(task, {{"batch", 4}}, precision);
+  };
+  const auto count_of = [](const Executable& executable, std::string_view name) {
+    return count_nodes(executable, [&](const NodeReport& node) { return node.operator_name == name; });
+  };
+  for (const int64_t key_heads : {1, 2}) {
+    const auto own = counted(Precision::bf16, 4), shared = counted(Precision::bf16, key_heads);
+    EXPECT_EQ(count_of_kernel(*shared, "cudnn.attention"), 2U);
+    EXPECT_EQ(count_of_kernel(*shared, "cudnn.attention_gradient"), 2U);
+    for (const char* name : {"broadcast_to", "reduce_sum", "fused:cluster", "transpose", "concat"})
+      EXPECT_LE(count_of(*shared, name), count_of(*own, name)) << name;
+    const auto wide = counted(Precision::fp32, key_heads);
+    EXPECT_EQ(count_of(*wide, "broadcast_to"), count_of(*counted(Precision::fp32, 4), "broadcast_to"));
+    EXPECT_EQ(count_of_kernel(*wide, "reference.host"), 0U);
+    EXPECT_EQ(count_nodes(*wide,
+                          [](const NodeReport& node) {
+                            return node.operator_name.find("attention") != std::string::npos;
+                          }),
+              0U)
+        << "an attention that nothing expanded";
+  }
+}
+
+// No kernel of ours makes the gradient of keys that heads share, and cuDNN drops no weights: products and
+// clusters do.
+TEST(CudaAttentionPlan, GradientsOfSharedKeysAreWrittenOutWhereAllKernelsRefuse) {
+  const AttentionCase own{.heads = 4, .type = DataType::bf16, .dropout = 0.1, .key_heads = 2};
+  const auto executable = planned(*attention_graph(own), {});
+  EXPECT_EQ(count_of_kernel(*executable, "generated.block_attention"), 1U);
+  for (const char* kernel : {"reference", "reference.host"})
+    EXPECT_EQ(count_of_kernel(*executable, kernel), 0U) << kernel;
+  EXPECT_EQ(count_nodes(*executable,
+                        [](const NodeReport& node) {
+                          return node.operator_name.find("attention_gradient") != std::string::npos;
+                        }),
+            0U);
 }
 
 // In 16 bits a kernel draws the numbers that drop weights; in 32 products and clusters write the weights to

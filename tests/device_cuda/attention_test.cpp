@@ -7,7 +7,7 @@
 #include "device/cuda/attention/short_attention.h"
 #include "device/cuda/cudnn/cudnn_attention_graph.h"
 #include "device/cuda/cudnn/plan_cache.h"
-#include "device_cuda/attention_case.h"
+#include "device_cuda/attention_cases.h"
 #include "support/temporary_folder.h"
 
 namespace tessera::testing {
@@ -16,102 +16,6 @@ namespace {
 using cuda::AttentionProblem;
 using cuda::CacheFiles;
 using cuda::PlanCache;
-
-// Whole tiles and broken ones, more queries than keys and fewer, one query alone, and rows of no whole
-// access, which cuDNN does not take.
-std::vector<AttentionCase> attention_cases() {
-  std::vector<AttentionCase> result;
-  for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {
-    for (const bool causal : {false, true}) {
-      const auto add = [&](AttentionCase own) {
-        own.type = type;
-        own.causal = causal;
-        result.push_back(own);
-      };
-      add({});
-      add({.queries = 130, .keys = 70, .width = 40, .value_width = 40});
-      add({.batch = 1, .queries = 37, .keys = 200});
-      add({.heads = 2, .queries = 1, .keys = 90, .width = 128, .value_width = 128});
-      add({.queries = 65, .keys = 65, .width = 36, .value_width = 20});
-      add({.heads = 2, .queries = 96, .keys = 77, .bias = true});
-      // What a block holds one head of, and several; warps without queries, and without keys.
-      add({.batch = 3, .heads = 5, .queries = 32, .keys = 32});
-      add({.heads = 7, .queries = 16, .keys = 9, .width = 16, .value_width = 16, .bias = true});
-      add({.queries = 20, .keys = 100, .width = 48, .value_width = 48});
-      add({.queries = 77, .keys = 50, .width = 128, .value_width = 128});
-    }
-  }
-  return result;
-}
-
-// Blocks that share a head's keys, also with fewer for the last and in several steps, and one by itself.
-std::vector<AttentionCase> few_query_cases() {
-  std::vector<AttentionCase> result;
-  for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {
-    result.push_back({.batch = 1, .heads = 4, .queries = 1, .keys = 136, .bias = true, .type = type});
-    result.push_back({.heads = 2, .queries = 3, .keys = 130, .width = 128, .value_width = 128, .type = type});
-    result.push_back({.queries = 8, .keys = 5, .width = 32, .value_width = 32, .bias = true, .type = type});
-    result.push_back({.batch = 3, .heads = 2, .queries = 4, .keys = 300, .type = type, .lengths = true});
-  }
-  return result;
-}
-
-// With dropout: whole blocks and broken ones, of keys and of queries, texts of several blocks, and keys of
-// which four do not stand together, which products and clusters take.
-std::vector<AttentionCase> dropout_cases() {
-  std::vector<AttentionCase> result;
-  for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {
-    const auto add = [&](AttentionCase own) {
-      own.type = type;
-      own.causal = result.size() % 2 == 1;  // the other way for the next type
-      result.push_back(own);
-    };
-    add({.heads = 2, .dropout = 0.1});
-    add({.batch = 1, .queries = 200, .keys = 260, .width = 32, .value_width = 32, .dropout = 0.5});
-    add({.heads = 2,
-         .queries = 37,
-         .keys = 68,
-         .width = 128,
-         .value_width = 128,
-         .bias = true,
-         .dropout = 0.2});
-    add({.queries = 100, .keys = 12, .width = 16, .value_width = 16, .bias = true, .dropout = 0.1});
-    add({.batch = 1, .queries = 20, .keys = 33, .dropout = 0.3});
-  }
-  return result;
-}
-
-// Of keys by lengths: whole blocks of them are hidden, and parts of one. What takes fp32 knows no blocks, and
-// of a single key of many queries the gradients are so large that their bounds hide the roundings of the
-// others.
-std::vector<AttentionCase> length_cases() {
-  std::vector<AttentionCase> result;
-  for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp32}) {
-    for (const bool causal : {false, true}) {
-      const auto add = [&](AttentionCase own) {
-        own.type = type;
-        own.causal = causal;
-        own.lengths = true;
-        result.push_back(own);
-      };
-      add({.batch = 4});
-      add({.batch = 5, .queries = 37, .keys = 20, .width = 32, .value_width = 32, .bias = true});
-      add({.batch = 3, .queries = 20, .keys = 33, .dropout = 0.3});
-      if (type == DataType::fp32) continue;
-      add({.batch = 3, .heads = 2, .queries = 130, .keys = 200});
-      add({.batch = 3, .queries = 37, .keys = 300, .width = 40, .value_width = 40});
-      add({.batch = 3, .heads = 2, .queries = 200, .keys = 260, .dropout = 0.25});
-    }
-  }
-  return result;
-}
-
-std::string name_of(const AttentionCase& own) {
-  return fmt::format("{}_{}x{}_{}x{}_{}x{}{}{}{}{}", to_string(own.type), own.batch, own.heads, own.queries,
-                     own.keys, own.width, own.value_width, own.causal ? "_causal" : "",
-                     own.bias ? "_bias" : "", own.dropout > 0 ? "_dropout" : "",
-                     own.lengths ? "_lengths" : "");
-}
 
 // Cases for which the kernel after cuDNN's would be a surprise.
 bool is_of_cudnn(const AttentionCase& own) {
@@ -211,6 +115,7 @@ TEST_P(CudaAttention, CudaCompile) {
   if (own.dropout > 0 ? own.type != DataType::bf16 : own.causal != (own.type == DataType::bf16)) return;
   const std::unique_ptr<Graph> graph = attention_graph(own);
   for (const auto& node : graph->nodes()) {
+    if (own.shares_keys() && node == graph->nodes().back()) continue;
     if (is_short(own)) {
       cuda::Context card("h100");
       expect_compiled(cuda::short_attention_candidate(card), card, *node);
@@ -237,6 +142,7 @@ TEST_P(CudaAttention, EveryKernelOfTheGradient) {
     if (is_of_cudnn(GetParam())) {
       EXPECT_EQ(refusal_of("cudnn.attention_gradient", own.gradient(), deterministic), "");
     }
+    if (GetParam().shares_keys()) continue;
     if (is_short(GetParam())) {
       EXPECT_EQ(refusal_of("generated.short_attention", own.gradient(), deterministic), "");
     }
@@ -277,6 +183,8 @@ INSTANTIATE_TEST_SUITE_P(DeviceCuda, CudaAttention, ::testing::ValuesIn(attentio
 INSTANTIATE_TEST_SUITE_P(WithDropout, CudaAttention, ::testing::ValuesIn(dropout_cases()),
                          [](const auto& test) { return name_of(test.param); });
 INSTANTIATE_TEST_SUITE_P(WithLengths, CudaAttention, ::testing::ValuesIn(length_cases()),
+                         [](const auto& test) { return name_of(test.param); });
+INSTANTIATE_TEST_SUITE_P(WithSharedKeys, CudaAttention, ::testing::ValuesIn(shared_key_cases()),
                          [](const auto& test) { return name_of(test.param); });
 
 // Never closed, as plans and handles belong to it.
@@ -335,6 +243,7 @@ TEST(CudaAttentionPlans, AreTheSameFromAFileWhereCudnnWritesThemDown) {
                                    .type = extents.type,
                                    .batch = extents.batch,
                                    .heads = extents.heads,
+                                   .key_heads = extents.heads_of_keys(),
                                    .queries = extents.queries,
                                    .keys = extents.keys,
                                    .width = extents.width,
@@ -367,9 +276,9 @@ TEST(CudaAttentionPlans, TellAllProblemsApart) {
                           &AttentionProblem::key_lengths, &AttentionProblem::deterministic}) {
     add([flag](auto& problem) { problem.*flag = !(problem.*flag); });
   }
-  for (const auto extent :
-       {&AttentionProblem::batch, &AttentionProblem::heads, &AttentionProblem::queries,
-        &AttentionProblem::keys, &AttentionProblem::width, &AttentionProblem::value_width}) {
+  for (const auto extent : {&AttentionProblem::batch, &AttentionProblem::heads, &AttentionProblem::key_heads,
+                            &AttentionProblem::queries, &AttentionProblem::keys, &AttentionProblem::width,
+                            &AttentionProblem::value_width}) {
     add([extent](auto& problem) { problem.*extent = 12; });
   }
   add([](auto& problem) { problem.type = DataType::bf16; });

@@ -36,23 +36,41 @@ constexpr std::string_view kSelfAfter = R"(
   output dx = %dx)";
 
 // Queries of one text, keys and values of another.
-constexpr std::string_view kCrossInputs = "input %x: $T[$B, $Q, $W], input %m: $T[$B, $K, $2W]";
+constexpr std::string_view kCrossInputs = "input %x: $T[$B, $Q, $W], input %m: $T[$B, $K, $2V]";
 constexpr std::string_view kCrossBefore = R"(
   %rx = reshape(%x) {shape = [$B, $Q, $H, $D]}
   %q = transpose(%rx) {permutation = [0, 2, 1, 3]}
-  %rm = reshape(%m) {shape = [$B, $K, 2, $H, $D]}
+  %rm = reshape(%m) {shape = [$B, $K, 2, $G, $D]}
   %t = transpose(%rm) {permutation = [2, 0, 3, 1, 4]}
   %sk, %sv = split(%t) {axis = 0, sizes = [1, 1]}
-  %k = reshape(%sk) {shape = [$B, $H, $K, $D]}
-  %v = reshape(%sv) {shape = [$B, $H, $K, $D]})";
+  %k = reshape(%sk) {shape = [$B, $G, $K, $D]}
+  %v = reshape(%sv) {shape = [$B, $G, $K, $D]})";
 constexpr std::string_view kCrossAfter = R"(
   %dx = transpose(%dq) {permutation = [0, 2, 1, 3]}
-  %rk = reshape(%dk) {shape = [1, $B, $H, $K, $D]}
-  %rv = reshape(%dv) {shape = [1, $B, $H, $K, $D]}
+  %rk = reshape(%dk) {shape = [1, $B, $G, $K, $D]}
+  %rv = reshape(%dv) {shape = [1, $B, $G, $K, $D]}
   %joined = concat(%rk, %rv) {axis = 0}
   %dm = transpose(%joined) {permutation = [1, 3, 0, 2, 4]}
   output dx = %dx
   output dm = %dm)";
+
+// Queries, and fewer heads of keys and of values, are products of their own.
+constexpr std::string_view kApartInputs =
+    "input %x: $T[$B, $Q, $W], input %m: $T[$B, $K, $V], input %n: $T[$B, $K, $V]";
+constexpr std::string_view kApartBefore = R"(
+  %rx = reshape(%x) {shape = [$B, $Q, $H, $D]}
+  %q = transpose(%rx) {permutation = [0, 2, 1, 3]}
+  %rm = reshape(%m) {shape = [$B, $K, $G, $D]}
+  %k = transpose(%rm) {permutation = [0, 2, 1, 3]}
+  %rn = reshape(%n) {shape = [$B, $K, $G, $D]}
+  %v = transpose(%rn) {permutation = [0, 2, 1, 3]})";
+constexpr std::string_view kApartAfter = R"(
+  %dx = transpose(%dq) {permutation = [0, 2, 1, 3]}
+  %dm = transpose(%dk) {permutation = [0, 2, 1, 3]}
+  %dn = transpose(%dv) {permutation = [0, 2, 1, 3]}
+  output dx = %dx
+  output dm = %dm
+  output dn = %dn)";
 
 // Keys and values lie as attention has them, and their gradients stay there.
 constexpr std::string_view kSomeInputs =
@@ -67,13 +85,18 @@ constexpr std::string_view kSomeAfter = R"(
   output dv = %dv)";
 
 std::string written(std::string text, const AttentionCase& own) {
-  const int64_t width = own.heads * own.width;
-  const std::vector<std::pair<std::string, std::string>> words{
-      {"$2W", std::to_string(2 * width)},      {"$3W", std::to_string(3 * width)},
-      {"$W", std::to_string(width)},           {"$B", std::to_string(own.batch)},
-      {"$H", std::to_string(own.heads)},       {"$Q", std::to_string(own.queries)},
-      {"$K", std::to_string(own.keys)},        {"$D", std::to_string(own.width)},
-      {"$T", std::string(to_string(own.type))}};
+  const int64_t width = own.heads * own.width, key_width = own.heads_of_keys() * own.width;
+  const std::vector<std::pair<std::string, std::string>> words{{"$2V", std::to_string(2 * key_width)},
+                                                               {"$3W", std::to_string(3 * width)},
+                                                               {"$W", std::to_string(width)},
+                                                               {"$V", std::to_string(key_width)},
+                                                               {"$B", std::to_string(own.batch)},
+                                                               {"$H", std::to_string(own.heads)},
+                                                               {"$G", std::to_string(own.heads_of_keys())},
+                                                               {"$Q", std::to_string(own.queries)},
+                                                               {"$K", std::to_string(own.keys)},
+                                                               {"$D", std::to_string(own.width)},
+                                                               {"$T", std::string(to_string(own.type))}};
   for (const auto& [word, replacement] : words) {
     for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + replacement.size()))
       text.replace(at, word.size(), replacement);
@@ -156,7 +179,18 @@ std::vector<MovedCase> moved_cases() {
       {.batch = 3, .heads = 2, .queries = 160, .keys = 160, .width = 64, .lengths = true});
   add("CrossWithDropoutAndLengths", kCrossInputs, kCrossBefore, kCrossAfter,
       {.batch = 3, .heads = 2, .queries = 70, .keys = 132, .width = 32, .dropout = 0.25, .lengths = true});
+  add("CrossOfSharedKeys", kCrossInputs, kCrossBefore, kCrossAfter,
+      {.batch = 2, .heads = 4, .queries = 160, .keys = 200, .width = 64, .key_heads = 2});
+  add("SharedKeysApart", kApartInputs, kApartBefore, kApartAfter,
+      {.batch = 2, .heads = 6, .queries = 300, .keys = 300, .width = 40, .key_heads = 2});
+  add("SharedKeysOfShortTexts", kCrossInputs, kCrossBefore, kCrossAfter,
+      {.batch = 3, .heads = 4, .queries = 37, .keys = 20, .width = 32, .key_heads = 1});
   return result;
+}
+
+// Kernels of our own make no gradient of keys that heads share.
+bool is_ours(const AttentionCase& own, const std::string& kind) {
+  return !own.shares_keys() || !kind.ends_with("_gradient");
 }
 
 // The layer after the device's patterns: attention and its gradient.
@@ -191,12 +225,14 @@ TEST_P(CudaMovedAttention, LeavesNothingToMove) {
     }
     const AttentionCase& own = GetParam().own;
     std::vector<std::string> expected;
-    if (own.dropout == 0) expected.push_back("cudnn." + node->attributes().text("kind"));
-    if (is_short(own)) {
+    const std::string kind = node->attributes().text("kind");
+    if (own.dropout == 0) expected.push_back("cudnn." + kind);
+    if (is_short(own) && is_ours(own, kind)) {
       const bool is_first = std::max(own.queries, own.keys) <= 64;
       expected.insert(is_first ? expected.begin() : expected.end(), "generated.short_attention");
     }
-    if (is_by_blocks(own) && !GetParam().bias_gradient) {  // whose bias lies in another order
+    if (is_by_blocks(own) && is_ours(own, kind) &&
+        !GetParam().bias_gradient) {  // whose bias lies in another order
       expected.emplace_back("generated.block_attention");
       if (own.dropout > 0) expected.emplace_back("generated.block_attention#wide");
     }
@@ -237,7 +273,7 @@ TEST_P(CudaMovedAttention, EveryKernel) {
       if (moved.own.dropout == 0 && (!moved.own.bias || moved.bias_gradient)) {
         EXPECT_EQ(refusal_of("cudnn." + kind, *node, deterministic), "");
       }
-      if (is_short(moved.own)) {
+      if (is_short(moved.own) && is_ours(moved.own, kind)) {
         EXPECT_EQ(refusal_of("generated.short_attention", *node, deterministic), "");
       }
     }

@@ -34,8 +34,9 @@ Value* Generator::attention(Value* x) {
   if (length > 60 || length == 0) return nullptr;  // the reference takes long for all pairs
   Value* q = ops::transpose(ops::reshape(x, {texts, length, heads, width}), {0, 2, 1, 3});
   const int64_t keys = chance(50) ? length : 1 + below(9);
-  Value* k = keys == length ? q : parameter({texts, heads, keys, width});
-  Value* v = chance(50) ? k : parameter({texts, heads, keys, width});
+  const int64_t key_heads = heads > 1 && chance(30) ? 1 + (heads == 4 ? below(2) : 0) : heads;
+  Value* k = keys == length && key_heads == heads ? q : parameter({texts, key_heads, keys, width});
+  Value* v = chance(50) ? k : parameter({texts, key_heads, keys, width});
   ops::AttentionOptions options{.causal = chance(50)};
   if (chance(30)) options.bias = parameter({chance(50) ? texts : 1, chance(50) ? heads : 1, length, keys});
   if (chance(20)) {

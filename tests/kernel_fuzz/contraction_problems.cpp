@@ -177,13 +177,14 @@ struct AttentionShapes {
 
 AttentionShapes attention_shapes(Draw& draw) {
   const int64_t batch = draw.between(1, 3);
-  const int64_t heads = draw.between(1, 3);
+  const int64_t key_heads = draw.between(1, 3);
+  const int64_t heads = key_heads * (draw.chance(30) ? draw.between(2, 3) : 1);
   const int64_t queries = draw.extent(40);
   const int64_t keys = draw.chance(50) ? queries : draw.extent(40);
   const int64_t width = draw.extent(40);
   return {{batch, heads, queries, width},
-          {batch, heads, keys, width},
-          {batch, heads, keys, draw.chance(60) ? width : draw.extent(40)},
+          {batch, key_heads, keys, width},
+          {batch, key_heads, keys, draw.chance(60) ? width : draw.extent(40)},
           {draw.chance(50) ? batch : 1, draw.chance(50) ? heads : 1, queries, keys}};
 }
 

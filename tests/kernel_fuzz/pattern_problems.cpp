@@ -209,21 +209,22 @@ class Network {
 
   Value* attention() {
     const int64_t batch = draw_.between(1, 2);
-    const int64_t heads = draw_.between(1, 2);
+    const int64_t key_heads = draw_.between(1, 2);
+    const int64_t heads = key_heads * (draw_.chance(30) ? 2 : 1);
     const int64_t rows = draw_.between(1, 20);
     const int64_t width = draw_.between(1, 16);
     Value* x = input({batch, rows, heads * width});
     Value* normed =
         ops::layer_norm(x, statistic(heads * width, 0.5, 2), statistic(heads * width, -1, 1), 1, 1e-2);
-    const auto head = [&](Value* from) {
-      Value* projected = ops::matmul(from, parameter({heads * width, heads * width}, -0.4, 0.4));
-      return ops::transpose(ops::reshape(projected, {batch, rows, heads, width}), {0, 2, 1, 3});
+    const auto projected = [&](int64_t count) {
+      Value* product = ops::matmul(normed, parameter({heads * width, count * width}, -0.4, 0.4));
+      return ops::transpose(ops::reshape(product, {batch, rows, count, width}), {0, 2, 1, 3});
     };
     ops::AttentionOptions options{.causal = draw_.chance(50)};
     if (draw_.chance(30)) options.bias = parameter({1, heads, rows, rows});
-    Value* q = head(normed);
-    Value* k = head(normed);
-    const ops::Attention made = ops::attention(q, k, head(normed), options);
+    Value* q = projected(heads);
+    Value* k = projected(key_heads);
+    const ops::Attention made = ops::attention(q, k, projected(key_heads), options);
     Value* y = ops::reshape(ops::transpose(made.y, {0, 2, 1, 3}), x->shape());
     return draw_.chance(70) ? ops::add(y, x) : y;
   }

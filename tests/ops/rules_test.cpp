@@ -221,6 +221,16 @@ TEST(Attention, KeepsTheLogSumInFp32AndRefusesWhatDoesNotBelongTogether) {
   const auto in = [&](Shape shape) { return bench.in(DataType::fp16, to_symbolic(shape)); };
   EXPECT_ERROR(ops::attention(q, bench.in(DataType::fp16, {batch(), 2, 12, 8}), v), ErrorCode::invalid_graph,
                "must agree in batch and heads");
+  const auto keys = [&](const Dimension& batches, int64_t heads) {
+    return bench.in(DataType::fp16, {batches, heads, 12, 8});
+  };
+  EXPECT_EQ(ops::attention(q, keys(batch(), 2), keys(batch(), 2)).y->type(), q->type());
+  EXPECT_ERROR(ops::attention(q, keys(batch(), 3), keys(batch(), 3)), ErrorCode::invalid_graph,
+               "4 heads of q are no multiple of 3 heads of k");
+  EXPECT_ERROR(ops::attention(q, keys(batch(), 0), keys(batch(), 0)), ErrorCode::invalid_graph,
+               "4 heads of q are no multiple of 0 heads of k");
+  EXPECT_ERROR(ops::attention(q, keys(1, 4), keys(1, 4)), ErrorCode::invalid_graph,
+               "q has a batch of batch, k of 1");
   EXPECT_ERROR(ops::attention(q, v, v), ErrorCode::invalid_graph, "queries are 8 wide, keys 16");
   EXPECT_ERROR(ops::attention(q, k, q), ErrorCode::invalid_graph, "12 keys have 10 values");
   EXPECT_ERROR(ops::attention(q, k, v, {.bias = in({1, 4, 10, 1})}), ErrorCode::invalid_graph,

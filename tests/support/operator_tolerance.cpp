@@ -122,7 +122,9 @@ int64_t summed_terms(const Node& node) {
   if (is_attention_gradient(name)) {
     const Shape q = shape_of(node.input(1));
     const Shape k = shape_of(node.input(2));
-    return std::max(q[q.size() - 2], k[k.size() - 2]) + q.back() + x.back();
+    // Neighboring heads of queries may share their keys.
+    const int64_t queries = q[q.size() - 2] * (k[1] == 0 ? 1 : q[1] / k[1]);
+    return std::max(queries, k[k.size() - 2]) + q.back() + x.back();
   }
   const bool along_axis = name.ends_with("softmax") || name == "cumulative_sum";
   if (along_axis) {

@@ -20,7 +20,7 @@ std::vector<Value*> forward(const Node& node, const std::vector<Value*>& inputs)
   Value* powers = ops::exp(ops::subtract(ops::attention_scores(products, options), largest));
   Value* sum = ops::reduce_sum(powers, along_rows());
   Value* dropped = ops::attention_dropped(powers, dropout);
-  Value* y = ops::divide(ops::matmul(dropped, ops::cast(inputs[2], products->data_type())), sum);
+  Value* y = ops::divide(ops::attention_sums(dropped, inputs[2]), sum);
   Value* log_sum = ops::add(largest, ops::log(sum));
   return {ops::cast(y, inputs[0]->data_type()), ops::reshape(log_sum, node.output(1)->shape())};
 }
@@ -37,13 +37,13 @@ std::vector<Value*> backward(const Node& node, const std::vector<Value*>& inputs
   const auto narrow = [&](Value* gradient) { return ops::cast(gradient, inputs[1]->data_type()); };
   Value* weights = ops::attention_weights(products, inputs[5], options);
   Value* mean = ops::reduce_sum(ops::multiply(wide(0), wide(4)), along_rows());
-  Value* weight_gradient =
-      ops::attention_dropped(ops::matmul(wide(0), wide(3), {.transpose_b = true}), dropout);
+  Value* weight_gradient = ops::attention_dropped(ops::attention_products(inputs[0], inputs[3]), dropout);
   Value* score_gradient = ops::subtract(weight_gradient, mean);
   Value* dropped = ops::attention_dropped(weights, dropout);
   Value* ds = ops::multiply(ops::multiply(weights, score_gradient), *options.scale);
-  return {narrow(ops::matmul(ds, wide(2))), narrow(ops::matmul(ds, wide(1), {.transpose_a = true})),
-          narrow(ops::matmul(dropped, wide(0), {.transpose_a = true}))};
+  return {narrow(ops::attention_sums(ds, inputs[2])),
+          narrow(ops::attention_key_sums(ds, inputs[1], inputs[2])),
+          narrow(ops::attention_key_sums(dropped, inputs[0], inputs[2]))};
 }
 
 // As the operator's own formula.

@@ -116,9 +116,11 @@ const OperatorRegistration kRegistration({
     .name = "attention",
     .documentation =
         "Scaled dot-product attention (Vaswani et al. 2017, arXiv:1706.03762): y = softmax(scale * q k^T + "
-        "bias) v for each of the batch's heads. q: [batch, heads, queries, width], k: [batch, heads, keys, "
-        "width], v: [batch, heads, keys, value width], bias, if given: [batch or 1, heads or 1, queries, "
-        "keys]; y: [batch, heads, queries, value width]. log_sum: the logarithm of each query's sum of "
+        "bias) v for each of the batch's heads. q: [batch, heads, queries, width], k: [batch, key heads, "
+        "keys, width], v: [batch, key heads, keys, value width], bias, if given: [batch or 1, heads or 1, "
+        "queries, keys]; y: [batch, heads, queries, value width]. heads is a multiple of key heads, each of "
+        "which neighboring heads share (Ainslie et al. 2023, arXiv:2305.13245): head h reads that of number "
+        "h / (heads / key heads). log_sum: the logarithm of each query's sum of "
         "exponentials, [batch, heads, queries], fp32 beside 16-bit operands. A bias of minus infinity hides "
         "a key; a query from which all are hidden gives NaN. key_lengths, if given, [batch]: queries of "
         "number n of the batch see only the keys j < key_lengths[n], of which there must be one at least and "
@@ -142,6 +144,10 @@ const OperatorRegistration kRegistration({
                  example_attention({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33}),
                  with_key_lengths(example_attention({3, 2, 4, 5}, 6, 3, false, {1, 2, 4, 6}), 3, 6),
                  with_key_lengths(example_attention({2, 1, 7, 4}, 5, 5, true, {2, 1, 7, 5}), 2, 5),
+                 with_key_heads(example_attention({2, 6, 5, 4}, 7, 3, false), 1, 2),
+                 with_key_heads(example_attention({1, 4, 5, 3}, 5, 3, true, {1, 4, 5, 5}), 1, 1),
+                 with_key_heads(
+                     with_key_lengths(example_attention({2, 4, 3, 4}, 6, 5, true, {2, 1, 3, 6}), 2, 6), 1, 2),
                  example_attention({1, 1, 1, 1}, 1, 1, false)},
 });
 

@@ -58,7 +58,8 @@ const OperatorRegistration kRegistration({
                  example({1, 2, 6, 5}, 6, 3, true, {1, 1, 6, 6}),
                  example({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
                  example({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33}),
-                 with_key_lengths(example({3, 2, 4, 5}, 6, 3, false, {1, 2, 4, 6}), 3, 6)},
+                 with_key_lengths(example({3, 2, 4, 5}, 6, 3, false, {1, 2, 4, 6}), 3, 6),
+                 with_key_heads(example({2, 6, 5, 4}, 7, 3, false, {1, 6, 5, 7}), 2, 2)},
     .decompose = decompose,
 });
 
@@ -86,8 +87,7 @@ Value* written_bias_gradient(const AttentionRun& run, Value* output_gradient, Va
   if (output_gradient != nullptr) {
     Value* dy = cast(output_gradient, type);
     Value* mean = reduce_sum(multiply(dy, cast(run.y, type)), {.axes = {3}, .keep_dimensions = true});
-    Value* products = matmul(dy, cast(run.v, type), {.transpose_b = true});
-    score_gradient = subtract(attention_dropped(products, run.dropout), mean);
+    score_gradient = subtract(attention_dropped(attention_products(dy, run.v), run.dropout), mean);
   }
   if (log_sum_gradient != nullptr) score_gradient = sum_of(score_gradient, as_column(log_sum_gradient));
   Value* bias = run.options.bias;

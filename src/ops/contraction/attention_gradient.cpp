@@ -73,7 +73,7 @@ const OperatorRegistration kRegistration({
     .documentation =
         "The gradients of attention to q, k and v, from that of y and from both of its results; "
         "the weights are recomputed from log_sum (Dao et al. 2022, arXiv:2205.14135). Those of hidden "
-        "keys and their values are 0.",
+        "keys and their values are 0, and those that several heads of q share are sums over these.",
     .operator_class = OperatorClass::contraction,
     .inputs = attention_gradient_operands({{.name = "bias", .optional = true}, attention_key_lengths()}),
     .attributes = attention_attributes(),
@@ -86,7 +86,9 @@ const OperatorRegistration kRegistration({
                  example_attention_gradient({1, 1, 9, 3}, 4, 3, true),
                  example_attention_gradient({2, 2, 3, 7}, 5, 1, true, {1, 2, 3, 5}),
                  example_attention_gradient({2, 1, 2, 4}, 33, 5, false, {2, 1, 2, 33}),
-                 with_key_lengths(example_attention_gradient({3, 2, 4, 5}, 6, 3, true, {1, 2, 4, 6}), 3, 6)},
+                 with_key_lengths(example_attention_gradient({3, 2, 4, 5}, 6, 3, true, {1, 2, 4, 6}), 3, 6),
+                 with_key_heads(example_attention_gradient({2, 6, 5, 4}, 7, 3, false), 2, 2),
+                 with_key_heads(example_attention_gradient({1, 4, 5, 3}, 5, 3, true, {1, 4, 5, 5}), 2, 1)},
 });
 
 }  // namespace

@@ -35,6 +35,11 @@ OperatorExample with_key_lengths(OperatorExample example, int64_t batch, int64_t
   return example;
 }
 
+OperatorExample with_key_heads(OperatorExample example, size_t k, int64_t key_heads) {
+  for (const size_t input : {k, k + 1}) example.inputs[input].shape[1] = key_heads;
+  return example;
+}
+
 std::vector<InputSpecification> attention_gradient_operands(const std::vector<InputSpecification>& last) {
   std::vector<InputSpecification> all{
       {.name = "output_gradient"},
@@ -61,9 +66,12 @@ AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t res
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs) {
   const auto& [q, k, v, bias, key_lengths] = inputs;
   call.require(q.rank() == 4 && k.rank() == 4 && v.rank() == 4, "q, k and v need four axes");
-  call.require(k.shape[0] == q.shape[0] && v.shape[0] == q.shape[0] && k.shape[1] == q.shape[1] &&
-                   v.shape[1] == q.shape[1],
-               "q, k and v must agree in batch and heads");
+  call.require(k.shape[0] == v.shape[0] && k.shape[1] == v.shape[1], "k and v must agree in batch and heads");
+  call.require(q.shape[0] == k.shape[0],
+               "q has a batch of " + q.shape[0].to_string() + ", k of " + k.shape[0].to_string());
+  call.require(
+      heads_per_key_head(q.shape, k.shape).has_value(),
+      q.shape[1].to_string() + " heads of q are no multiple of " + k.shape[1].to_string() + " heads of k");
   call.require(k.shape[3] == q.shape[3],
                "queries are " + q.shape[3].to_string() + " wide, keys " + k.shape[3].to_string());
   call.require(v.shape[2] == k.shape[2],
@@ -78,6 +86,10 @@ void check_attention(const InferenceCall& call, const AttentionInputs& inputs) {
   }
   call.require(bias->shape[2] == q.shape[2] && bias->shape[3] == k.shape[2],
                "bias must have a number for each query and key");
+}
+
+std::optional<Dimension> heads_per_key_head(const SymbolicShape& q, const SymbolicShape& k) {
+  return q[1] == k[1] ? std::optional(Dimension(1)) : q[1].divide_exactly(k[1]);
 }
 
 TensorType attention_result(const AttentionInputs& inputs) {
@@ -118,6 +130,7 @@ AttentionRows::AttentionRows(const ReferenceCall& call, size_t q, size_t rest)
       v_(call.inputs[q + 2]->to_doubles()),
       batch_(call.inputs[q]->shape()[0]),
       heads_(call.inputs[q]->shape()[1]),
+      key_heads_(call.inputs[q + 1]->shape()[1]),
       queries_(call.inputs[q]->shape()[2]),
       keys_(call.inputs[q + 1]->shape()[2]),
       width_(call.inputs[q]->shape()[3]),
@@ -146,13 +159,18 @@ size_t AttentionRows::query(int64_t head, int64_t query) const {
   return static_cast<size_t>((head * queries_ + query) * width_);
 }
 size_t AttentionRows::key(int64_t head, int64_t key) const {
-  return static_cast<size_t>((head * keys_ + key) * width_);
+  return static_cast<size_t>((key_head(head) * keys_ + key) * width_);
 }
 size_t AttentionRows::value(int64_t head, int64_t key) const {
-  return static_cast<size_t>((head * keys_ + key) * value_width_);
+  return static_cast<size_t>((key_head(head) * keys_ + key) * value_width_);
 }
 size_t AttentionRows::result(int64_t head, int64_t query) const {
   return static_cast<size_t>((head * queries_ + query) * value_width_);
+}
+
+// Neighboring heads of queries share one of keys.
+int64_t AttentionRows::key_head(int64_t head) const {
+  return head / heads_ * key_heads_ + head % heads_ / (heads_ / key_heads_);
 }
 
 int64_t AttentionRows::visible(int64_t head, int64_t query) const {

@@ -21,6 +21,8 @@ InputSpecification dropout_counter();
 InputSpecification attention_key_lengths();
 // The example with lengths, for which it has all operands before them.
 OperatorExample with_key_lengths(OperatorExample example, int64_t batch, int64_t keys);
+// The example with so many heads of keys and values, whose inputs number `k` and the next are k and v.
+OperatorExample with_key_heads(OperatorExample example, size_t k, int64_t key_heads);
 // What gradients read: that of y, what attention read and made, and then `last`: counter, bias and lengths.
 std::vector<InputSpecification> attention_gradient_operands(const std::vector<InputSpecification>& last);
 // Attention and its gradient: rules and loops. With dropout the counter stands before bias and lengths.
@@ -43,6 +45,8 @@ struct AttentionInputs {
 // number.
 AttentionInputs attention_inputs(const InferenceCall& call, size_t q, size_t rest);
 void check_attention(const InferenceCall& call, const AttentionInputs& inputs);
+// How many heads of queries see the same keys; nothing where those of q are no multiple of those of k.
+std::optional<Dimension> heads_per_key_head(const SymbolicShape& q, const SymbolicShape& k);
 TensorType attention_result(const AttentionInputs& inputs);
 TensorType attention_log_sum(const AttentionInputs& inputs);
 // Of a gradient, whose inputs are that of y, what attention read and, from 4 on, what it made. Checks all.
@@ -75,14 +79,14 @@ class AttentionRows {
   // Of the inputs from `q` on, as attention_inputs().
   AttentionRows(const ReferenceCall& call, size_t q, size_t rest);
 
-  int64_t heads() const { return batch_ * heads_; }  // of all of the batch
+  int64_t heads() const { return batch_ * heads_; }  // of the queries of all of the batch
   int64_t queries() const { return queries_; }
   int64_t width() const { return width_; }
   int64_t value_width() const { return value_width_; }
   double scale() const { return scale_; }
   // How many keys, from the first, the query sees.
   int64_t visible(int64_t head, int64_t query) const;
-  // The first element of a row.
+  // The first element of a row that the head sees.
   size_t query(int64_t head, int64_t query) const;
   size_t key(int64_t head, int64_t key) const;
   size_t value(int64_t head, int64_t key) const;
@@ -97,6 +101,8 @@ class AttentionRows {
   const std::vector<double>& v() const { return v_; }
 
  private:
+  int64_t key_head(int64_t head) const;
+
   std::vector<double> q_;
   std::vector<double> k_;
   std::vector<double> v_;
@@ -104,6 +110,7 @@ class AttentionRows {
   std::vector<int64_t> key_lengths_;
   int64_t batch_;
   int64_t heads_;
+  int64_t key_heads_;
   int64_t queries_;
   int64_t keys_;
   int64_t width_;

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "tessera/base/error.h"
+
 #include "ops/contraction/attention_shapes.h"
 #include "ops/normalization/normalization.h"
 
@@ -26,6 +28,22 @@ Value* hidden_scores(const Value* products, const AttentionOptions& options) {
   return hidden;
 }
 
+// Rows of each head of queries as those of the heads of keys that see them.
+Value* by_key_heads(Value* x, const Value* keys) {
+  const SymbolicShape &s = x->shape(), &k = keys->shape();
+  if (s[1] == k[1]) return x;
+  const std::optional<Dimension> heads = heads_per_key_head(s, k);
+  require(heads.has_value(), ErrorCode::invalid_graph,
+          "{} heads of queries are no multiple of {} heads of keys", s[1].to_string(), k[1].to_string());
+  return reshape(x, {s[0], k[1], *heads * s[2], s[3]});
+}
+
+// The same again by heads of queries.
+Value* by_query_heads(Value* x, const SymbolicShape& like) {
+  const Dimension& width = x->shape()[3];
+  return x->shape()[1] == like[1] ? x : reshape(x, {like[0], like[1], like[2], width});
+}
+
 }  // namespace
 
 AttentionOptions attention_options(const Node& node, const std::vector<Value*>& inputs, size_t rest) {
@@ -47,7 +65,18 @@ AttentionDropout attention_dropout(const Node& node, const std::vector<Value*>& 
 
 Value* attention_products(Value* q, Value* k) {
   const DataType type = statistics_type(q->data_type());
-  return matmul(cast(q, type), cast(k, type), {.transpose_b = true});
+  Value* products = matmul(by_key_heads(cast(q, type), k), cast(k, type), {.transpose_b = true});
+  return by_query_heads(products, q->shape());
+}
+
+Value* attention_sums(Value* weights, Value* v) {
+  Value* sums = matmul(by_key_heads(weights, v), cast(v, weights->data_type()));
+  return by_query_heads(sums, weights->shape());
+}
+
+Value* attention_key_sums(Value* weights, Value* rows, const Value* keys) {
+  return matmul(by_key_heads(weights, keys), by_key_heads(cast(rows, weights->data_type()), keys),
+                {.transpose_a = true});
 }
 
 Value* attention_scores(Value* products, const AttentionOptions& options) {

@@ -57,7 +57,8 @@ const OperatorRegistration kRegistration({
                  example_dropout_attention({2, 2, 3, 7}, 5, 1, true, 0.3, 1, {1, 2, 3, 5}),
                  example_dropout_attention({2, 1, 2, 4}, 33, 5, false, 0.1, 2, {2, 1, 2, 33}),
                  with_key_lengths(example_dropout_attention({3, 2, 4, 5}, 8, 3, false, 0.2, 4, {1, 2, 4, 8}),
-                                  3, 8)},
+                                  3, 8),
+                 with_key_heads(example_dropout_attention({2, 6, 5, 4}, 7, 3, true, 0.3, 2), 1, 2)},
 });
 
 }  // namespace

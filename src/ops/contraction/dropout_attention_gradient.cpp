@@ -36,7 +36,8 @@ const OperatorRegistration kRegistration({
                  example_dropout_attention_gradient({1, 2, 6, 5}, 6, 3, true, 0.1),
                  example_dropout_attention_gradient({2, 2, 3, 7}, 5, 1, true, 0.3, {1, 2, 3, 5}),
                  with_key_lengths(
-                     example_dropout_attention_gradient({3, 2, 4, 5}, 8, 3, false, 0.2, {1, 2, 4, 8}), 3, 8)},
+                     example_dropout_attention_gradient({3, 2, 4, 5}, 8, 3, false, 0.2, {1, 2, 4, 8}), 3, 8),
+                 with_key_heads(example_dropout_attention_gradient({2, 6, 5, 4}, 7, 3, true, 0.3), 2, 2)},
 });
 
 }  // namespace

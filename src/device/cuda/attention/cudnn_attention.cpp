@@ -20,7 +20,8 @@ void check(const AttentionProblem& problem, const GpuTraits& gpu) {
   refuse_unless(problem.type == DataType::fp16 || problem.type == DataType::bf16,
                 "cuDNN's attention is of fp16 and bf16");
   refuse_unless(!problem.dropout.has_value(), "dropout by other numbers than cuDNN's");
-  for (const int64_t extent : {problem.batch, problem.heads, problem.queries, problem.keys}) {
+  for (const int64_t extent :
+       {problem.batch, problem.heads, problem.key_heads, problem.queries, problem.keys}) {
     refuse_unless(extent > 0, "a tensor without elements");
   }
   const int64_t widest = gpu.architecture / 10 == 9 ? 256 : 128;
@@ -34,6 +35,10 @@ void check(const AttentionProblem& problem, const GpuTraits& gpu) {
   refuse_unless(!problem.key_lengths, "the gradient of a bias beside lengths of keys");
   refuse_unless(problem.bias->batch == problem.batch && problem.bias->heads == problem.heads,
                 "the gradient of a bias that is added to several scores");
+  // Of this nothing was measured either.
+  refuse_unless(problem.key_heads == problem.heads,
+                "the gradient of a bias beside {} heads of keys for {} of queries", problem.key_heads,
+                problem.heads);
   // Before 9.5 it took multiples of 64 alone; of others than these nothing was measured.
   refuse_unless(problem.queries % 32 == 0 && problem.keys % 8 == 0,
                 "the gradient of a bias of {} queries and {} keys, where multiples of 32 and 8 are taken",

@@ -31,7 +31,7 @@ const PlacedOperand* find(const PlacedAttention& attention, Operand operand) {
   return input != nullptr ? input : find(attention.outputs, operand);
 }
 
-bool has_row_per_query(Operand operand) {
+bool is_of_queries(Operand operand) {
   return operand == Operand::q || operand == Operand::y || operand == Operand::dy || operand == Operand::dq;
 }
 
@@ -39,8 +39,9 @@ bool has_row_per_query(Operand operand) {
 Shape strides_of(const AttentionProblem& problem, Operand operand) {
   const auto own = problem.strides.find(operand);
   if (own != problem.strides.end()) return own->second;
-  const int64_t rows = has_row_per_query(operand) ? problem.queries : problem.keys;
-  return row_major_strides({problem.batch, problem.heads, rows, problem.width});
+  if (is_of_queries(operand))
+    return row_major_strides({problem.batch, problem.heads, problem.queries, problem.width});
+  return row_major_strides({problem.batch, problem.key_heads, problem.keys, problem.width});
 }
 
 }  // namespace
@@ -48,19 +49,22 @@ Shape strides_of(const AttentionProblem& problem, Operand operand) {
 std::string print_places(const PlacedAttention& attention) {
   const AttentionProblem& problem = attention.problem;
   std::string text;
-  const auto place = [&](std::string_view name, int64_t offset, const Shape& strides) {
-    text += fmt::format("  static __device__ HeadPlaces {}() {{ return {{{}, {}, {}, {}}}; }}\n", name,
-                        offset, strides[0], strides[1], strides[2]);
+  const auto place = [&](std::string_view name, int64_t offset, const Shape& strides, int64_t sharing) {
+    text += fmt::format("  static __device__ HeadPlaces {}() {{ return {{{}, {}, {}, {}, {}}}; }}\n", name,
+                        offset, strides[0], strides[1], strides[2], sharing);
   };
   for (const Field& field : kHeads) {
-    if (const PlacedOperand* placed = find(attention, field.operand))
-      place(field.name, placed->offset, strides_of(problem, field.operand));
+    if (const PlacedOperand* placed = find(attention, field.operand)) {
+      place(field.name, placed->offset, strides_of(problem, field.operand),
+            is_of_queries(field.operand) ? 1 : problem.heads_per_key_head());
+    }
   }
   if (problem.bias.has_value()) {
     const int64_t scores = problem.queries * problem.keys;
     place("bias", 0,
           {problem.bias->batch == 1 ? 0 : problem.bias->heads * scores, problem.bias->heads == 1 ? 0 : scores,
-           problem.keys});
+           problem.keys},
+          1);
   }
   return text;
 }
@@ -87,6 +91,9 @@ void refuse_unless_by_tensor_cores(const AttentionProblem& problem, int64_t wide
                 "a width of {}, where multiples of 16 up to {} are taken", problem.width, widest);
   refuse_unless(problem.batch * problem.heads * problem.queries * problem.keys > 0,
                 "a tensor without elements");
+  refuse_unless(!problem.gradient || problem.key_heads == problem.heads,
+                "the gradient of {} heads of keys that {} of queries share", problem.key_heads,
+                problem.heads);
   refuse_unless(!problem.bias_gradient, "the gradient of a bias");
 }
 

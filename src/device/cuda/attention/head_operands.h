@@ -19,8 +19,8 @@ std::string print_places(const PlacedAttention& attention);
 void add_pointers(PointerList& pointers, const PlacedAttention& attention);
 
 // Refuses (device/common/refusal.h) what kernels on the Tensor Cores do not take: other than 16 bits, widths
-// that are no multiples of 16 or above `widest`, a bias whose gradient is wanted, GPUs before compute
-// capability 8.0.
+// that are no multiples of 16 or above `widest`, gradients of keys that several heads of queries share, a
+// bias whose gradient is wanted, GPUs before compute capability 8.0.
 void refuse_unless_by_tensor_cores(const AttentionProblem& problem, int64_t widest, const GpuTraits& gpu);
 
 // Refuses a bias, key_lengths, counter or log_sum that lies in another tensor.

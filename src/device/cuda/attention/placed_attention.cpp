@@ -56,10 +56,11 @@ AttentionProblem attention_problem_of(const Node& attention) {
   problem.gradient = backend::is_attention_gradient(attention);
   const size_t first = problem.gradient ? 1 : 0;
   const Shape q = attention.input(first)->type().static_shape();
-  const Shape v = attention.input(first + 2)->type().static_shape();
+  const Shape v = attention.input(first + 2)->type().static_shape();  // with the heads of k
   problem.type = attention.input(first)->data_type();
   problem.batch = q[0];
   problem.heads = q[1];
+  problem.key_heads = v[1];
   problem.queries = q[2];
   problem.keys = v[2];
   problem.width = q[3];

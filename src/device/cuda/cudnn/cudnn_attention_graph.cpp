@@ -36,12 +36,13 @@ class AttentionGraph {
         .set_stride(own == problem_.strides.end() ? row_major_strides(shape) : own->second);
   }
 
-  Shape rows(int64_t count, int64_t width) const { return {problem_.batch, problem_.heads, count, width}; }
-  Shape q() const { return rows(problem_.queries, problem_.width); }
-  Shape k() const { return rows(problem_.keys, problem_.width); }
-  Shape v() const { return rows(problem_.keys, problem_.value_width); }
-  Shape y() const { return rows(problem_.queries, problem_.value_width); }
-  Shape log_sum() const { return rows(problem_.queries, 1); }
+  Shape of_queries(int64_t width) const { return {problem_.batch, problem_.heads, problem_.queries, width}; }
+  Shape of_keys(int64_t width) const { return {problem_.batch, problem_.key_heads, problem_.keys, width}; }
+  Shape q() const { return of_queries(problem_.width); }
+  Shape k() const { return of_keys(problem_.width); }
+  Shape v() const { return of_keys(problem_.value_width); }
+  Shape y() const { return of_queries(problem_.value_width); }
+  Shape log_sum() const { return of_queries(1); }
   Shape bias() const { return {problem_.bias->batch, problem_.bias->heads, problem_.queries, problem_.keys}; }
 
   GraphTensor input(Operand operand, const Shape& shape) {
@@ -115,6 +116,7 @@ std::string AttentionProblem::key() const {
   std::string result =
       fmt::format("attention{} {} {} {} {} {} {} {} {:a} {}{}", gradient ? " gradient" : "", to_string(type),
                   batch, heads, queries, keys, width, value_width, scale, causal, deterministic);
+  if (key_heads != heads) result += fmt::format(" {} key heads", key_heads);
   if (bias.has_value())
     result +=
         fmt::format(" bias {} {}{}", bias->batch, bias->heads, bias_gradient ? " with its gradient" : "");

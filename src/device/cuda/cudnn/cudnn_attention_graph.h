@@ -32,12 +32,14 @@ enum class AttentionOperand : int64_t {
   query_lengths
 };
 
-// q [batch, heads, queries, width], k [batch, heads, keys, width], v [batch, heads, keys, value_width].
+// q [batch, heads, queries, width], k [batch, key_heads, keys, width], v [batch, key_heads, keys,
+// value_width].
 struct AttentionProblem {
   bool gradient = false;
   DataType type = DataType::fp16;
   int64_t batch = 1;
   int64_t heads = 1;
+  int64_t key_heads = 1;  // of each neighboring heads of queries share one
   int64_t queries = 1;
   int64_t keys = 1;
   int64_t width = 1;
@@ -63,6 +65,7 @@ struct AttentionProblem {
   // Of operands of four axes that lie in another order than row-major, in elements.
   std::map<AttentionOperand, Shape> strides;
 
+  int64_t heads_per_key_head() const { return heads / key_heads; }
   std::string key() const;
   PlanProblem plan_problem() const;
 };
