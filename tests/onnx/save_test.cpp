@@ -230,22 +230,27 @@ TEST(OnnxSave, CountsAlongExtentsThatAreOpen) {
   graph.add_output("placed", ops::add(q, ops::iota(graph, {2, tokens, 1}, 1, DataType::fp32)));
   graph.add_output("numbered", ops::iota(graph, {batch, tokens}, -1, DataType::int32));
   graph.add_output("counted", ops::count_elements(graph, {batch, tokens}, DataType::int32));
+  Value* heads = graph.add_input(InputRole::input, "heads", {DataType::fp32, {batch, 4, tokens, 4}});
+  graph.add_output("shared", ops::attention(heads, q, q, {.causal = true}).y);
   const Folder folder;
   save(graph, {}, folder / "open.onnx");
   for (const auto& [rows, length] : {std::pair<int64_t, int64_t>{1, 1}, {3, 5}}) {
     const std::map<std::string, Tensor> inputs{
         {"q", random_tensor(DataType::fp32, {rows, 2, length, 4}, -1, 1, 5)},
-        {"lengths", random_tensor(DataType::int32, {rows}, 1, static_cast<double>(length), 6)}};
+        {"lengths", random_tensor(DataType::int32, {rows}, 1, static_cast<double>(length), 6)},
+        {"heads", random_tensor(DataType::fp32, {rows, 4, length, 4}, -1, 1, 7)}};
     const std::map<std::string, Tensor> actual = run(folder / "open.onnx", inputs);
     const auto known = specialize(graph, {{"batch", rows}, {"tokens", length}});
     const std::vector<Tensor> expected =
-        run_reference(*known, std::vector<Tensor>{inputs.at("q"), inputs.at("lengths")}).outputs;
+        run_reference(*known, std::vector<Tensor>{inputs.at("q"), inputs.at("lengths"), inputs.at("heads")})
+            .outputs;
     // A softmax of five numbers of about one, and a sum of as many.
     expect_close(actual.at("attended"), expected[0], {1e-6, 1e-6}, "attended");
     expect_close(actual.at("ended"), expected[1], {1e-6, 1e-6}, "ended");
     EXPECT_TRUE(actual.at("placed").identical(expected[2]));
     EXPECT_TRUE(actual.at("numbered").identical(expected[3]));
     EXPECT_TRUE(actual.at("counted").identical(expected[4]));
+    expect_close(actual.at("shared"), expected[5], {1e-6, 1e-6}, "shared");
   }
 }
 

@@ -1,6 +1,8 @@
 // Attention, RotaryEmbedding.
 #include <cmath>
 
+#include "tessera/ops/attention_weights.h"
+
 #include "onnx/lowering.h"
 #include "onnx/types.h"
 
@@ -23,12 +25,11 @@ Value* join_heads(Value* x) {
   return reshape(transpose(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
 }
 
-// Each head so many times in a row.
-Value* repeat_heads(Value* x, int64_t times) {
-  if (times == 1) return x;
-  const Shape s = shape_of(x);
-  return reshape(broadcast(unsqueeze(x, {2}), {s[0], s[1], times, s[2], s[3]}),
-                 {s[0], s[1] * times, s[2], s[3]});
+void require_shared_heads(const program::Call& call, Value* q, Value* k, Value* v) {
+  const int64_t heads = extent(k, 1);
+  call.require(extent(v, 1) == heads, "its keys and values differ in heads");
+  call.require(extent(q, 1) == heads || (heads > 0 && extent(q, 1) % heads == 0),
+               "the heads of its queries are no multiple of those of its keys");
 }
 
 struct Scores {
@@ -77,6 +78,15 @@ Value* score_bias(LowerCall& call, const Scores& scores) {
   return bias;
 }
 
+// What broadcasts to the scores [batch, heads, queries, keys], as the operator takes it.
+Value* whole_bias(const program::Call& call, Value* bias, const Scores& scores) {
+  if (bias == nullptr) return nullptr;
+  Shape shape = shape_of(bias);
+  call.require(shape.size() <= 4, "its mask has more axes than its scores");
+  shape.insert(shape.begin(), 4 - shape.size(), 1);
+  return broadcast(reshape(bias, shape), {shape[0], shape[1], scores.queries, scores.keys});
+}
+
 Value* soft_capped(Value* x, double cap) {
   return cap > 0 ? ops::multiply(ops::tanh(ops::multiply(x, 1 / cap)), cap) : x;
 }
@@ -92,22 +102,27 @@ void lower_attention(LowerCall& call) {
   if (call.has(5)) v = ops::concat({call.operand(5), v}, 2);
   call.result(1, k);
   call.result(2, v);
-  const int64_t times = extent(q, 1) / std::max<int64_t>(1, extent(k, 1));
-  call.require(times * extent(k, 1) == extent(q, 1),
-               "the heads of its queries are no multiple of those of its keys");
+  require_shared_heads(call, q, k, v);
   // 16-bit types are computed in fp32 and rounded at the end.
   const DataType computing = is_half(type) ? DataType::fp32 : type;
   const double scale = call.real("scale", 1 / std::sqrt(static_cast<double>(extent(q, 3))));
-  Value* raw = ops::multiply(ops::matmul(ops::cast(q, computing),
-                                         ops::cast(repeat_heads(k, times), computing), {.transpose_b = true}),
-                             scale);
+  const Scores scores{extent(q, 2), extent(k, 2), past, computing};
+  Value* bias = score_bias(call, scores);
+  const auto give = [&](Value* y) {
+    y = ops::cast(y, type);
+    call.result(0, is_flat ? join_heads(y) : y);
+  };
+  if (call.real("softcap", 0) <= 0 && !call.wants(3)) {
+    give(ops::attention(ops::cast(q, computing), ops::cast(k, computing), ops::cast(v, computing),
+                        {.scale = scale, .bias = whole_bias(call, bias, scores)})
+             .y);
+    return;
+  }
+  Value* raw = ops::multiply(ops::attention_products(q, k), scale);
   Value* capped = soft_capped(raw, call.real("softcap", 0));
-  Value* bias = score_bias(call, {extent(q, 2), extent(k, 2), past, computing});
   Value* biased = bias == nullptr ? capped : ops::add(capped, bias);
   Value* weights = ops::softmax(biased, -1);
-  Value* y = ops::matmul(weights, ops::cast(repeat_heads(v, times), computing));
-  y = ops::cast(y, type);
-  call.result(0, is_flat ? join_heads(y) : y);
+  give(ops::attention_sums(weights, v));
   const int64_t mode = call.integer("qk_matmul_output_mode", 0);
   Value* shown = mode == 2 ? biased : mode == 3 ? weights : capped;
   if (call.wants(3)) call.result(3, ops::cast(shown, type));
@@ -159,20 +174,17 @@ void lower_flex_attention(LowerCall& call) {
   Value* v = call.operand(2);
   call.require(q->type().rank() == 4 && k->type().rank() == 4 && v->type().rank() == 4,
                "its operands are to be [batch, heads, length, width]");
-  const int64_t times = extent(q, 1) / std::max<int64_t>(1, extent(k, 1));
-  call.require(times * extent(k, 1) == extent(q, 1),
-               "the heads of its queries are no multiple of those of its keys");
+  require_shared_heads(call, q, k, v);
   DataType computing = is_half(type) ? DataType::fp32 : type;
   if (call.integer("softmax_precision", 0) != 0) computing = data_type_of(call.integer("softmax_precision"));
   const double scale = call.real("scale", 1 / std::sqrt(static_cast<double>(extent(q, 3))));
-  Value* products = ops::matmul(ops::cast(q, computing), ops::cast(repeat_heads(k, times), computing),
-                                {.transpose_b = true});
-  Value* scores = ops::multiply(products, scale);
+  Value* products = ops::attention_products(ops::cast(q, computing), ops::cast(k, computing));
+  Value* scores = ops::multiply(ops::cast(products, computing), scale);
   const auto changed = [&](const char* body, Value* value) {
     return call.has_argument(body) ? call.inline_body(call.body(body), {value}).at(0) : value;
   };
   Value* weights = changed("prob_mod", ops::softmax(changed("score_mod", scores), -1));
-  call.result(0, ops::cast(ops::matmul(weights, ops::cast(repeat_heads(v, times), computing)), type));
+  call.result(0, ops::cast(ops::attention_sums(weights, v), type));
 }
 
 const RuleRegistrations kRegistration{

@@ -108,16 +108,31 @@ std::string hide_keys_after(WriteCall& call, const std::string& lengths, const s
   return hide(call, call.add("GreaterOrEqual", {keys, ends}), scores);
 }
 
-// Before opset 23 the format has none of its own.
+// What makes [batch, heads, rows, columns] of as much with another number of heads.
+std::string with_heads(WriteCall& call, size_t like) {
+  return call.integers({0, call.node().operand(like)->shape()[1].value(), -1, 0});
+}
+
+// Before opset 23 the format has none of its own. To a head of keys the queries of all heads that share it
+// are as many more rows.
 void write_attention(WriteCall& call) {
   const DataType type = call.node().operand(0)->data_type();
   const std::string scaled = call.add(
       "Mul", {call.operand(0), call.constant(Tensor::scalar(type, call.attributes().real("scale")))});
-  std::string scores = call.add("MatMul", {scaled, exchanged(call, 1)});
+  const bool is_shared = call.node().operand(0)->shape()[1] != call.node().operand(1)->shape()[1];
+  const auto by_heads_of = [&](size_t like, const std::string& name) {
+    return is_shared ? call.add("Reshape", {name, with_heads(call, like)}) : name;
+  };
+  std::string scores = by_heads_of(0, call.add("MatMul", {by_heads_of(1, scaled), exchanged(call, 1)}));
   if (call.node().operand(3) != nullptr) scores = call.add("Add", {scores, call.operand(3)});
   if (call.attributes().boolean("causal")) scores = hide_later_keys(call, scores);
   if (call.node().operand(4) != nullptr) scores = hide_keys_after(call, call.operand(4), scores);
-  call.result("MatMul", {call.add("Softmax", {scores}, {{"axis", -1}}), call.operand(2)});
+  const std::string weights = by_heads_of(1, call.add("Softmax", {scores}, {{"axis", -1}}));
+  if (is_shared) {
+    call.result("Reshape", {call.add("MatMul", {weights, call.operand(2)}), with_heads(call, 0)});
+  } else {
+    call.result("MatMul", {weights, call.operand(2)});
+  }
 }
 
 const WriterRegistrations kRegistration{
