@@ -121,6 +121,19 @@ Scaled keys_of(Value* transposed, const Node* reader) {
   return {permuted(inner.value, order), keys.number * inner.number};
 }
 
+// [batch, key heads, rows, width] of which each head is repeated for neighboring heads of queries; the value
+// itself where none is.
+Value* without_repeats(Value* heads) {
+  const Node* joined = producer_of(heads, "reshape");
+  const Node* repeated = joined == nullptr ? nullptr : producer_of(joined->input(0), "broadcast_to");
+  if (repeated == nullptr) return heads;
+  const SymbolicShape& s = repeated->output()->shape();
+  const bool is_by_heads = s.size() == kRank + 1 &&
+                           heads->shape() == SymbolicShape{s[0], s[1] * s[2], s[3], s[4]} &&
+                           repeated->input(0)->shape() == SymbolicShape{s[0], s[1], 1, s[3], s[4]};
+  return is_by_heads ? ops::reshape(repeated->input(0), {s[0], s[1], s[3], s[4]}) : heads;
+}
+
 // The attention that the product of a softmax and values is, or null.
 Value* attention_of(const Node& product, Precision precision) {
   const Node* softmax = producer_of(product.input(0), "softmax");
@@ -144,6 +157,9 @@ Value* attention_of(const Node& product, Precision precision) {
                                                               : keys_of(first->input(1), first);
   ops::AttentionOptions options{.scale = scores.number * q.number * k.number};
   if (masked.mask != nullptr) options.bias = bias_of(masked, precision);
+  Value* keys = without_repeats(k.value);
+  Value* values = without_repeats(v);
+  if (keys->shape()[1] == values->shape()[1]) return ops::attention(q.value, keys, values, options).y;
   return ops::attention(q.value, k.value, v, options).y;
 }
 

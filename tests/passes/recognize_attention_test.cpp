@@ -73,6 +73,38 @@ TEST(RecognizeAttention, KeysThatAreMovedStraightToTheirPlace) {
   expect_same_results(*parse_graph(graph), *after, kReordered);
 }
 
+// As exporters write keys that several heads of queries share.
+TEST(RecognizeAttention, HeadsThatAreRepeated) {
+  const auto graph_with = [](const std::string& order) {
+    const auto repeated = [&](const std::string& x) {
+      return "  %" + x + "1 = reshape(%" + x + ") {shape = [2, 2, 1, 5, 8]}\n  %" + x + "2 = broadcast_to(%" +
+             x + "1) {shape = [2, 2, 3, 5, 8]}\n";
+    };
+    return "graph g(input %q: fp32[2, 6, 3, 8], input %k: fp32[2, 2, 5, 8], input %v: fp32[2, 2, 5, 8]) {\n" +
+           repeated("k") + repeated("v") + order +
+           "  %kr = reshape(%k3) {shape = [2, 6, 5, 8]}\n  %vr = reshape(%v2) {shape = [2, 6, 5, 8]}\n"
+           "  %t = transpose(%kr) {permutation = [0, 1, 3, 2]} %s = matmul(%q, %t)\n"
+           "  %p = softmax(%s) {axis = 3} %y = matmul(%p, %vr)\n  output y = %y\n}";
+  };
+  for (const bool is_in_order : {true, false}) {
+    // The heads one after the other, each once, and again.
+    const std::string graph =
+        graph_with(is_in_order ? "  %k3 = reshape(%k2) {shape = [2, 2, 3, 5, 8]}\n"
+                               : "  %k3 = transpose(%k2) {permutation = [0, 2, 1, 3, 4]}\n");
+    const std::unique_ptr<Graph> after = parse_graph(graph);
+    run_pass(*after, "simplify_algebra");
+    EXPECT_TRUE(run_pass(*after, kPass));
+    verify(*after);
+    run_pass(*after, "remove_dead_code");
+    const Node* attention = attention_in(*after);
+    ASSERT_NE(attention, nullptr) << print(*after);
+    const Dimension heads = is_in_order ? 2 : 6;
+    EXPECT_EQ(attention->input(1)->shape()[1], heads) << print(*after);
+    EXPECT_EQ(attention->input(2)->shape()[1], heads) << print(*after);
+    expect_same_results(*parse_graph(graph), *after, kReordered);
+  }
+}
+
 TEST(RecognizeAttention, WithABias) {
   const std::string rest = " %p = softmax(%z) {axis = 3} %y = matmul(%p, %v)";
   for (const std::string bias : {"%b", "%wide"}) {
