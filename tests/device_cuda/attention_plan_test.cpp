@@ -4,7 +4,7 @@
 #include "tessera/tasks/translation.h"
 #include "tessera/train/step.h"
 
-#include "device_cuda/cuda_case.h"
+#include "device_cuda/attention_case.h"
 #include "device_cuda/plan_case.h"
 
 namespace tessera::testing {
@@ -125,6 +125,21 @@ TEST(CudaAttentionPlan, SharedKeysAreNotRepeated) {
               0U)
         << "an attention that nothing expanded";
   }
+}
+
+// No kernel of ours makes the gradient of keys that heads share, and cuDNN drops no weights: products and
+// clusters do.
+TEST(CudaAttentionPlan, GradientsOfSharedKeysAreWrittenOutWhereAllKernelsRefuse) {
+  const AttentionCase own{.heads = 4, .type = DataType::bf16, .dropout = 0.1, .key_heads = 2};
+  const auto executable = planned(*attention_graph(own), {});
+  EXPECT_EQ(count_of_kernel(*executable, "generated.block_attention"), 1U);
+  for (const char* kernel : {"reference", "reference.host"})
+    EXPECT_EQ(count_of_kernel(*executable, kernel), 0U) << kernel;
+  EXPECT_EQ(count_nodes(*executable,
+                        [](const NodeReport& node) {
+                          return node.operator_name.find("attention_gradient") != std::string::npos;
+                        }),
+            0U);
 }
 
 // In 16 bits a kernel draws the numbers that drop weights; in 32 products and clusters write the weights to

@@ -24,7 +24,8 @@ std::vector<Value*> split_heads(Value* x, int64_t parts, int64_t heads);
 ops::Expression join_heads(Value* x);
 
 // Of ops::attention() y, of whose weights training zeroes each with that probability, and divides the rest by
-// 1 - rate: q [N, heads, queries, width], k and v with as many heads -> [N, heads, queries, value width].
+// 1 - rate: q [N, heads, queries, width], k and v with as many heads or a divisor of them -> [N, heads,
+// queries, value width].
 ops::Expression dropout_attention(Context& context, Value* q, Value* k, Value* v, double rate,
                                   ops::AttentionOptions options = {});
 

@@ -162,8 +162,9 @@ NormGradients group_norm_gradient(Value* output_gradient, Value* x, Value* scale
 Value* softmax(Value* x, int64_t axis = -1);
 Value* log_softmax(Value* x, int64_t axis = -1);
 
-// Scaled dot-product attention. q: [batch, heads, queries, width], k: [batch, heads, keys, width], v: [batch,
-// heads, keys, value width].
+// Scaled dot-product attention. q: [batch, heads, queries, width], k: [batch, key heads, keys, width], v:
+// [batch, key heads, keys, value width]; neighboring heads of q, heads / key heads of them, share those of k
+// and v.
 struct AttentionOptions {
   std::optional<double> scale = {};  // none: 1 / sqrt(width)
   bool causal = false;               // query i sees the keys j <= i
