@@ -120,8 +120,8 @@ set(TESSERA_USER_HEADERS
     tessera/nn/unpadding.h
     tessera/nn/volume_augmentation.h
     tessera/ops/dropout_attention.h
-    tessera/ops/rms_norm.h
     tessera/ops/expression.h
+    tessera/ops/rms_norm.h
     tessera/ops/rotary_embedding.h
     tessera/optim/optimizer.h
     tessera/optim/registry.h

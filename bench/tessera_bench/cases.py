@@ -36,6 +36,7 @@ class Case:
     vocabulary: int = 0
     parallel: bool = False  # rows have a translation beside them
     packed: int = 0  # texts of all lengths, so many of them in a row of ours and one in a row of the peer's; 0: rows are full
+    unpadded: bool = False  # of packed texts: ours stand in one list
     counted: str = ""  # the measure of ours whose weight is how many samples a batch has; "": its rows
     attention_dropout: float = 0.0  # share of attention's weights that is dropped
     threads: int = 0  # that the case is about; 0: those of all
@@ -132,12 +133,13 @@ def dropped_language(name, recipe, batch, tokens, vocabulary, precision, attenti
         plain, attention_dropout=attention_dropout, summary=f"{plain.summary}, {attention_dropout:.0%} of attention's weights dropped")
 
 
-def packed_language(name, recipe, batch, tokens, vocabulary, precision, packed, counted, **goals):
+def packed_language(name, recipe, batch, tokens, vocabulary, precision, packed, counted, unpadded=False, **goals):
     """The same of texts whose lengths fill half of the peer's rows; samples are texts, of which packed rows hold more or fewer: each
     step takes rows of its own."""
     return dataclasses.replace(
         language(name, recipe, batch, tokens, vocabulary, precision, **goals),
         packed=packed,
+        unpadded=unpadded,
         loader=2,
         counted=counted,
         summary=f"{recipe}, training step, batch {batch} of {tokens} tokens, half of which are padding in the peer's, {precision}, texts/s",
@@ -229,6 +231,8 @@ CASES = (
     dropped_language("bert-base-train-b64-s128", "bert_base", 64, 128, 30522, "bf16", 0.1, torch=1.2),
     dropped_language("bert-large-train-b32-s512", "bert_large", 32, 512, 30522, "bf16", 0.1, torch=1.2),
     packed_language("bert-large-train-packed", "bert_large", 32, 512, 30522, "bf16", packed=8, counted="next_sentence", torch=2.0),
+    packed_language(
+        "bert-large-train-unpadded", "bert_large", 32, 512, 30522, "bf16", packed=1, counted="next_sentence", unpadded=True, torch=2.0),
     language("transformer-big-train-t16k", "transformer_big", 512, 32, 32768, "bf16", parallel=True, torch=1.4),
     language("transformer-xl-base-train", "transformer_xl_base", 32, 192, 32768, "bf16", torch=1.4),
     language("decoder-350m-train", "decoder_350m", 8, 1024, 50257, "bf16", torch=1.3),

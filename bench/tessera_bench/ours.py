@@ -68,8 +68,10 @@ def recipe_words(case):
     """A recipe with what the case says of its data, as words of a command."""
     settings = [f"data.path={token_shards.path_of(case)}"]
     settings.append(f"data.lengths=[{case.tokens}]" if case.parallel else f"data.tokens={case.tokens}")
-    if case.packed:
+    if case.packed > 1:
         settings.append(f"data.packed={case.packed}")
+    if case.unpadded:
+        settings.append("data.unpadded=true")
     if case.attention_dropout:
         settings.append(f"model.attention_dropout={case.attention_dropout}")
     recipe = machine.ROOT / "bench" / "networks" / f"{case.recipe}.toml"

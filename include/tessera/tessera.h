@@ -56,6 +56,7 @@
 #include "tessera/ops/dropout_attention.h"
 #include "tessera/ops/expression.h"
 #include "tessera/ops/functions.h"
+#include "tessera/ops/rms_norm.h"
 #include "tessera/ops/rotary_embedding.h"
 #include "tessera/optim/optimizer.h"
 #include "tessera/optim/registry.h"
