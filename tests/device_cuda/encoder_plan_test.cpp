@@ -127,7 +127,7 @@ TEST(CudaEncoderPlan, MovesFewerBytesInSixteenBits) {
 }
 
 // After the first, which normalizes embeddings, each norm has a sum before it. The gradient of that one, too,
-// is added to what comes to it from elsewhere.
+// is added to what comes to it from elsewhere, which leaves a cluster with less to do.
 TEST(CudaEncoderPlan, NormsAreOneKernelWithTheSumsBeforeThem) {
   for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16}) {
     const auto fused = planned_encoder(precision);
@@ -137,7 +137,7 @@ TEST(CudaEncoderPlan, NormsAreOneKernelWithTheSumsBeforeThem) {
     const Totals before = totals_of(*planned_unfused(precision));
     const Totals after = totals_of(*fused);
     // The sum before a norm is a kernel by itself in its place, and so is what follows the gradient.
-    EXPECT_EQ(after.kernels, before.kernels - 2 * parts - 1);
+    EXPECT_EQ(after.kernels, before.kernels - 2 * parts);
     EXPECT_LT(after.bytes, before.bytes);
   }
 }

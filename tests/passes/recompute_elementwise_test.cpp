@@ -83,7 +83,7 @@ TEST(RecomputeElementwise, MakesACopyBesideItsKeeperWhereAShareOfAllHasRoom) {
   expect_kept(kInputs + kForward + kBackward + kLate + kGradient + kOutputs, of_share(1, 1));  // of 16 KiB
 }
 
-// Gated: the other factor's gradient reads the activation, which the activation's own gradient makes again on
+// Gated: the other factor's gradient reads the activation, which the activation's own gradient recomputes on
 // the way, cast and all; nothing is written for it, so it takes no share. What is gated is written, and made
 // of what memory holds.
 TEST(RecomputeElementwise, MakesACopyThatOnlyElementwiseNodesBesideItRead) {

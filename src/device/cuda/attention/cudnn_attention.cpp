@@ -20,6 +20,8 @@ void check(const AttentionProblem& problem, const GpuTraits& gpu) {
   refuse_unless(problem.type == DataType::fp16 || problem.type == DataType::bf16,
                 "cuDNN's attention is of fp16 and bf16");
   refuse_unless(!problem.dropout.has_value(), "dropout by other numbers than cuDNN's");
+  // Of 390 keys the log_sum differed from run to run, in fp16 by cuDNN 9.19 on an H200.
+  refuse_unless(problem.queries > 1 || !problem.key_lengths, "a single query beside lengths of keys");
   for (const int64_t extent :
        {problem.batch, problem.heads, problem.key_heads, problem.queries, problem.keys}) {
     refuse_unless(extent > 0, "a tensor without elements");
