@@ -45,7 +45,7 @@ train::TrainerOptions small_training() {
 }
 
 // Where the accuracy has stopped to rise, so that it does not depend on how a processor rounds.
-constexpr int64_t kEpochs = 45;
+constexpr int64_t kEpochs = 60;
 
 TEST(MaskedLanguageModel, FillsGapsAndTellsTheOrder) {
   const data::Rows test(counting(60), {.batch_size = 25, .shuffle = false, .drop_last = false});
