@@ -27,17 +27,19 @@ void write_rms_norm(WriteCall& call) {
                                     {{"keepdims", int64_t{1}}});
   const std::string root =
       call.add("Sqrt", {call.add("Add", {mean, call.constant(Tensor::scalar(type, epsilon(call)))})});
-  std::vector<std::string> last{call.add("Div", {wide, root}), call.operand(1)};
-  std::string operation = "Mul";
-  const auto then = [&](const std::string& next, const std::vector<std::string>& others) {
-    std::vector<std::string> operands{call.add(operation, last)};
-    operands.insert(operands.end(), others.begin(), others.end());
-    last = operands;
-    operation = next;
-  };
-  if (call.node().operand(2) != nullptr) then("Add", {call.operand(2)});
-  if (narrow) then("Cast", {});
-  call.result(operation, last, narrow ? Attributes{{"to", x.data_type()}} : Attributes{});
+  const std::vector<std::string> scaled{call.add("Div", {wide, root}), call.operand(1)};
+  const bool biased = call.node().operand(2) != nullptr;
+  if (!biased && !narrow) {
+    call.result("Mul", scaled);
+    return;
+  }
+  const std::string product = call.add("Mul", scaled);
+  if (!narrow) {
+    call.result("Add", {product, call.operand(2)});
+    return;
+  }
+  call.result("Cast", {biased ? call.add("Add", {product, call.operand(2)}) : product},
+              {{"to", x.data_type()}});
 }
 
 void write_layer_norm(WriteCall& call) {

@@ -142,12 +142,10 @@ const OperatorRegistration kRegistration({
     .name = "rotary_embedding",
     .documentation =
         "Rotary positions (Su et al. 2021, arXiv:2104.09864): each pair (a, b) of numbers along the last "
-        "axis "
-        "of x becomes (a cos - b sin, b cos + a sin), by the cosines and sines of the pair's angle at its "
-        "token: [tokens, width / 2], or for each along the first axis of x [batch, tokens, width / 2]. "
-        "Beside "
-        "a 16-bit x they stay fp32, and the results are rounded once. ONNX's RotaryEmbedding, whose angles "
-        "are looked up before.",
+        "axis of x becomes (a cos - b sin, b cos + a sin), by the cosines and sines of the pair's angle at "
+        "its token: [tokens, width / 2], or for each along the first axis of x [batch, tokens, width / 2]. "
+        "Beside a 16-bit x they stay fp32, and the results are rounded once. ONNX's RotaryEmbedding, whose "
+        "angles are looked up before.",
     .operator_class = OperatorClass::contraction,
     .inputs = {{.name = "x"},
                {.name = "cosines", .types = kStatisticsTypes, .type_variable = "S"},
