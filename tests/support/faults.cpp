@@ -145,6 +145,10 @@ std::optional<double> neutral_operand(const Node& node, size_t operand) {
       {"bias", 0},          {"scale", 1},   {"mean", 0}, {"variance", 1}, {"inverse_deviation", 1},
       {"loss_gradient", 1}, {"cosines", 1}, {"sines", 0}};
   const std::string& name = node.operator_name();
+  // Not centered, it is not read.
+  const bool is_mean = node.specification(operand).name == "mean";
+  if (is_mean && node.attributes().contains("centered") && !node.attributes().boolean("centered"))
+    return std::nullopt;
   if (name == "add" || name == "subtract") return 0;
   if (name == "multiply" || name == "divide" || name == "power") return 1;
   if (name == "maximum") return lowest_of(node.input(operand)->data_type());
