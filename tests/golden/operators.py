@@ -166,6 +166,9 @@ def cases():
     yield "2d", "batch_norm_inference", {"epsilon": 1e-3}, [Input(1, 2, 3, 4)] + norm + norm_extra, batch_norm_inference
     yield ("two axes", "layer_norm", {"axes": 2}, [Input(3, 2, 4), Input(2, 4, seed=2, low=0.5, high=2),
            Input(2, 4, seed=3)], lambda x, scale, bias: F.layer_norm(x, [2, 4], scale, bias, 1e-5))
+    yield ("root mean square", "layer_norm", {"axes": 1, "centered": False, "epsilon": 1e-2},
+           [Input(3, 8, low=-2.0, high=3.0), Input(8, seed=2, low=0.5, high=2)],
+           lambda x, scale: F.rms_norm(x, [8], scale, 1e-2))
     yield ("two groups", "group_norm", {"groups": 2}, [Input(2, 2, 3, 4)] + norm,
            lambda x, scale, bias: last(F.group_norm(first(x), 2, scale, bias, 1e-5)))
     yield ("instances", "group_norm", {"groups": 4}, [Input(2, 5, 4)] + norm,
