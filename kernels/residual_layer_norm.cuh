@@ -4,8 +4,7 @@
 // Problem: T, the type of activations [rows, channels]; threads of a block; width, the elements that a thread
 // moves at a time; packs, how often it does so for a row; group, the rows at a time; rows, channels, stream,
 // rate and factor of the dropout, epsilon, centered: otherwise means are 0, and norms those by the root mean
-// square. Thread t has the channels from (p * threads + t) * width on, for
-// each p < packs.
+// square. Thread t has the channels from (p * threads + t) * width on, for each p < packs.
 #pragma once
 
 #include "block_sums.cuh"
@@ -144,8 +143,8 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
 }
 
 // Null: incoming, dsum, and counter with dbranch where there is none; not centered, the mean is not read. The
-// last three are [blocks, channels], each block's part of
-// the sums over rows that are the gradients of scale, shift and bias.
+// last three are [blocks, channels], each block's part of the sums over rows that are the gradients of scale,
+// shift and bias.
 template <typename Problem>
 struct ResidualLayerNormGradient {
   using T = typename Problem::T;

@@ -123,9 +123,9 @@ NormGradients batch_norm_gradient(Value* output_gradient, Value* x, Value* scale
   return {node->output(0), node->output(1), node->output(2)};
 }
 NormGradients layer_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
-                                  Value* inverse_deviation, int64_t axes) {
-  Node* node =
-      apply("layer_norm_gradient", {output_gradient, x, scale, mean, inverse_deviation}, {{"axes", axes}});
+                                  Value* inverse_deviation, int64_t axes, bool centered) {
+  Node* node = apply("layer_norm_gradient", {output_gradient, x, scale, mean, inverse_deviation},
+                     {{"axes", axes}, {"centered", centered}});
   return {node->output(0), node->output(1), node->output(2)};
 }
 NormGradients group_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,

@@ -1,6 +1,7 @@
 #include "train/logit_loops.h"
 
-// The last would add compile time and no speed.
+// Processors with SSSE3 or SSE4 and no AVX2 take what all have, and Ice Lake's AVX-512 has nothing that these
+// loops use: each would be compiled once more for no speed.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "train/logit_loops.cpp"

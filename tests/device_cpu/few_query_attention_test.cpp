@@ -15,28 +15,31 @@ constexpr const char* kKernel = "loops.few_query_attention";
 struct FewQueryCase {
   int64_t queries, keys, width, value_width;
   std::vector<int32_t> lengths;
+  int64_t key_heads = 6;
 };
 
 class FewQueryAttention : public ::testing::TestWithParam<std::tuple<FewQueryCase, DataType>> {};
 
 TEST_P(FewQueryAttention, ReadsWhatIsSeen) {
-  constexpr int64_t kHeads = 3;
+  constexpr int64_t kHeads = 6;
   const auto& [own, type] = GetParam();
   Graph graph;
   const auto batch = std::ssize(own.lengths);
-  const auto input = [&](const char* name, int64_t rows, int64_t width) {
-    return graph.add_input(InputRole::input, name, {type, {batch, kHeads, rows, width}});
+  const auto input = [&](const char* name, int64_t heads, int64_t rows, int64_t width) {
+    return graph.add_input(InputRole::input, name, {type, {batch, heads, rows, width}});
   };
   Value* lengths = graph.add_input(InputRole::input, "lengths", {DataType::int32, {batch}});
-  const Node& node = *ops::attention(input("q", own.queries, own.width), input("k", own.keys, own.width),
-                                     input("v", own.keys, own.value_width), {.key_lengths = lengths})
-                          .y->producer();
+  const Node& node =
+      *ops::attention(input("q", kHeads, own.queries, own.width),
+                      input("k", own.key_heads, own.keys, own.width),
+                      input("v", own.key_heads, own.keys, own.value_width), {.key_lengths = lengths})
+           .y->producer();
   std::vector<Tensor> inputs = random_inputs(node, -1, 1);
   inputs[3] = Tensor::from<int32_t>({batch}, own.lengths);
   for (const size_t operand : {1, 2}) {
     const int64_t width = inputs[operand].shape()[3];
     for (int64_t i = 0; i < inputs[operand].size(); ++i) {
-      const auto row = static_cast<size_t>(i / (width * own.keys * kHeads));
+      const auto row = static_cast<size_t>(i / (width * own.keys * own.key_heads));
       if (i / width % own.keys >= own.lengths[row])
         inputs[operand].set(i, std::numeric_limits<double>::quiet_NaN());
     }
@@ -49,14 +52,17 @@ TEST_P(FewQueryAttention, ReadsWhatIsSeen) {
 
 std::string name_of(const ::testing::TestParamInfo<std::tuple<FewQueryCase, DataType>>& test) {
   const auto& [own, type] = test.param;
-  return fmt::format("{}_{}_{}_{}_{}", to_string(type), own.queries, own.keys, own.width, own.value_width);
+  return fmt::format("{}_{}_{}_{}_{}_of_{}", to_string(type), own.queries, own.keys, own.width,
+                     own.value_width, own.key_heads);
 }
 
 // Fewer columns than a vector has, whole vectors, several at a time and what is left of them; no key hidden,
 // all but one, and what several threads share.
 INSTANTIATE_TEST_SUITE_P(
     DeviceCpu, FewQueryAttention,
-    ::testing::Combine(::testing::Values(FewQueryCase{1, 1, 1, 1, {1}}, FewQueryCase{1, 9, 5, 3, {9, 1, 4}},
+    ::testing::Combine(::testing::Values(FewQueryCase{2, 20, 8, 16, {20, 3, 11}, 2},
+                                         FewQueryCase{1, 9, 24, 8, {7, 9}, 1}, FewQueryCase{1, 1, 1, 1, {1}},
+                                         FewQueryCase{1, 9, 5, 3, {9, 1, 4}},
                                          FewQueryCase{8, 33, 64, 64, {33, 2}},
                                          FewQueryCase{3, 40, 24, 100, {17, 40}},
                                          FewQueryCase{1, 700, 64, 64, {600, 3, 700}}),

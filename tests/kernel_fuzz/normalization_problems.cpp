@@ -100,9 +100,8 @@ void make_layer_norm_gradient(ProblemMaker& maker) {
   const bool centered = maker.draw().chance(70);
   const Node& forward = *ops::apply(
       "layer_norm", {x, scale}, {{"axes", axes}, {"epsilon", epsilon(maker.draw())}, {"centered", centered}});
-  ops::apply("layer_norm_gradient",
-             {maker.input(own.type, own.shape), x, scale, made(maker, forward, 1), made(maker, forward, 2)},
-             {{"axes", axes}, {"centered", centered}});
+  ops::layer_norm_gradient(maker.input(own.type, own.shape), x, scale, made(maker, forward, 1),
+                           made(maker, forward, 2), axes, centered);
 }
 
 int64_t divisor(Draw& draw, int64_t channels) {

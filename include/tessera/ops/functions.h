@@ -156,7 +156,7 @@ struct NormGradients {
 NormGradients batch_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
                                   Value* variance, double epsilon = 1e-5);
 NormGradients layer_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
-                                  Value* inverse_deviation, int64_t axes = 1);
+                                  Value* inverse_deviation, int64_t axes = 1, bool centered = true);
 NormGradients group_norm_gradient(Value* output_gradient, Value* x, Value* scale, Value* mean,
                                   Value* inverse_deviation, int64_t groups);
 Value* softmax(Value* x, int64_t axis = -1);

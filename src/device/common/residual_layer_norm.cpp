@@ -97,23 +97,20 @@ std::optional<FusionMatch> match_gradient(Node& gradient) {
     return reader->operator_name() == "dropout" && reader->input(0) == total;
   });
   match.add_role("sum_gradient", total);
-  if (dropout == readers.end()) {
-    match.outputs = visible_values(match.members);
-    const bool is_read = std::ranges::find(match.outputs, total) != match.outputs.end();
-    return is_read && match.members.size() > 1 ? std::optional(std::move(match)) : std::nullopt;
-  }
-  match.members.push_back(*dropout);
-  match.add_role("dropped", (*dropout)->output());
-  match.add_role("counter", (*dropout)->input(1));
-  const std::vector<Node*> channel_sum = channel_sum_of((*dropout)->output());
-  if (!channel_sum.empty()) {
-    match.members.insert(match.members.end(), channel_sum.begin(), channel_sum.end());
-    match.add_role("branch_bias_gradient", channel_sum.back()->output());
+  if (dropout != readers.end()) {
+    total = (*dropout)->output();
+    match.members.push_back(*dropout);
+    match.add_role("dropped", total);
+    match.add_role("counter", (*dropout)->input(1));
+    const std::vector<Node*> channel_sum = channel_sum_of(total);
+    if (!channel_sum.empty()) {
+      match.members.insert(match.members.end(), channel_sum.begin(), channel_sum.end());
+      match.add_role("branch_bias_gradient", channel_sum.back()->output());
+    }
   }
   match.outputs = visible_values(match.members);
-  const bool is_read =
-      std::find(match.outputs.begin(), match.outputs.end(), (*dropout)->output()) != match.outputs.end();
-  return is_read ? std::optional(std::move(match)) : std::nullopt;
+  const bool is_read = std::ranges::find(match.outputs, total) != match.outputs.end();
+  return is_read && match.members.size() > 1 ? std::optional(std::move(match)) : std::nullopt;
 }
 
 std::optional<DropoutBody> read_dropout(const Node& node) {

@@ -32,11 +32,9 @@ std::vector<Value*> gradient_layer_norm(const GradientCall& call) {
       {kept(call.output(1)), kept(mean_gradient), kept(variance_gradient(call.output(2), call.gradient(2)))},
       {x->shape().end() - axes, x->shape().end()});
   if (call.gradient() == nullptr) return call.of_inputs(std::array<Value*, 3>{rest, nullptr, nullptr});
-  const Node& gradients =
-      *apply("layer_norm_gradient", {call.gradient(), x, call.input(1), call.output(1), call.output(2)},
-             {{"axes", axes}, {"centered", attributes.boolean("centered")}});
-  return call.of_inputs(
-      std::array{sum_of(gradients.output(0), rest), gradients.output(1), gradients.output(2)});
+  const NormGradients gradients = layer_norm_gradient(call.gradient(), x, call.input(1), call.output(1),
+                                                      call.output(2), axes, attributes.boolean("centered"));
+  return call.of_inputs(std::array{sum_of(gradients.x, rest), gradients.scale, gradients.bias});
 }
 
 OperatorExample example_layer_norm(Shape x, int64_t axes) {

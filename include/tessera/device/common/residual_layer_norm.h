@@ -48,8 +48,8 @@ struct ResidualLayerNormGradientBody {
 };
 
 // What the node's values are to its kernels; of a layer_norm that is not fused x is the branch, and of its
-// gradient the sum. Refuses
-// (refusal.h) other types than fp32, fp16 and bf16, and norms over more axes than the last.
+// gradient the sum. Refuses (refusal.h) other types than fp32, fp16 and bf16, and norms over more axes than
+// the last.
 ResidualLayerNormBody read_residual_layer_norm(const Node& node);
 ResidualLayerNormGradientBody read_residual_layer_norm_gradient(const Node& node);
 

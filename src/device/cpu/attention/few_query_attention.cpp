@@ -135,6 +135,7 @@ struct FewQueryProblem {
     const Shape v = attention.input(2)->type().static_shape();
     batch = q[0];
     heads = q[1];
+    key_heads = v[1];
     queries = q[2];
     keys = v[2];
     width = q[3];
@@ -143,7 +144,7 @@ struct FewQueryProblem {
 
   DataType type;
   double scale;
-  int64_t batch, heads, queries, keys, width, value_width;
+  int64_t batch, heads, key_heads, queries, keys, width, value_width;
 };
 
 FewQueryProblem read(const Node& attention) {
@@ -196,8 +197,10 @@ class FewQueryAttention : public Kernel {
   FewQueryHead head_of(const KernelArguments& arguments, int64_t thread, int64_t head, int64_t seen) const {
     void* own = workspace_.own_of(arguments.workspace, thread);
     const auto bytes = static_cast<int64_t>(size_of(problem_.type));
-    const auto begin = [&](const void* memory, int64_t rows, int64_t width) {
-      return static_cast<const std::byte*>(memory) + head * rows * width * bytes;
+    // Neighboring heads of queries share one of keys, in all of the batch alike.
+    const int64_t key_head = head / (problem_.heads / problem_.key_heads);
+    const auto begin = [&](const void* memory, int64_t number, int64_t rows, int64_t width) {
+      return static_cast<const std::byte*>(memory) + number * rows * width * bytes;
     };
     return {.type = problem_.type,
             .queries = problem_.queries,
@@ -205,9 +208,9 @@ class FewQueryAttention : public Kernel {
             .width = problem_.width,
             .value_width = problem_.value_width,
             .scale = static_cast<float>(problem_.scale),
-            .q = begin(arguments.inputs[0], problem_.queries, problem_.width),
-            .k = begin(arguments.inputs[1], problem_.keys, problem_.width),
-            .v = begin(arguments.inputs[2], problem_.keys, problem_.value_width),
+            .q = begin(arguments.inputs[0], head, problem_.queries, problem_.width),
+            .k = begin(arguments.inputs[1], key_head, problem_.keys, problem_.width),
+            .v = begin(arguments.inputs[2], key_head, problem_.keys, problem_.value_width),
             .y = static_cast<std::byte*>(arguments.outputs[0]) +
                  head * problem_.queries * problem_.value_width * bytes,
             .log_sum = static_cast<float*>(arguments.outputs[1]) + head * problem_.queries,
