@@ -144,7 +144,7 @@ __device__ void residual_layer_norm(const ResidualLayerNorm<Problem>& at) {
 
 // Null: incoming, dsum, and counter with dbranch where there is none; not centered, the mean is not read. The
 // last three are [blocks, channels], each block's part of the sums over rows that are the gradients of scale,
-// shift and bias.
+// shift and bias, null where nobody reads them.
 template <typename Problem>
 struct ResidualLayerNormGradient {
   using T = typename Problem::T;
@@ -267,9 +267,9 @@ __device__ void residual_layer_norm_gradient(const ResidualLayerNormGradient<Pro
 #pragma unroll
     for (int k = 0; k < W; ++k) {
       const int64 part = int64{blockIdx.x} * Problem::channels + c + k;
-      at.dscale[part] = dscale[p][k];
-      at.dshift[part] = dshift[p][k];
-      at.dbias[part] = dbias[p][k];
+      if (at.dscale != nullptr) at.dscale[part] = dscale[p][k];
+      if (at.dshift != nullptr) at.dshift[part] = dshift[p][k];
+      if (at.dbias != nullptr) at.dbias[part] = dbias[p][k];
     }
   }
 }

@@ -119,13 +119,12 @@ GeneratedProgram gradient(const Node& node, const GpuTraits& gpu) {
   pointers.output("dsum", body.dsum);
   pointers.output("dbranch", body.dbranch);
   const int64_t bytes = round_up(floats(blocks * plan.channels), int64_t{256});
-  program.workspace_bytes = 3 * bytes;
   std::vector<Combination> sums;
-  int64_t offset = 0;
   const auto add_sum = [&](std::string_view field, const std::optional<size_t>& output) {
-    pointers.workspace(field, offset);
-    if (output.has_value()) sums.push_back({.offset = offset, .results = plan.channels, .output = *output});
-    offset += bytes;
+    if (!output.has_value()) return;
+    pointers.workspace(field, program.workspace_bytes);
+    sums.push_back({.offset = program.workspace_bytes, .results = plan.channels, .output = *output});
+    program.workspace_bytes += bytes;
   };
   add_sum("dscale", body.dscale);
   add_sum("dshift", body.dshift);
