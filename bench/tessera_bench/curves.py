@@ -156,7 +156,7 @@ def main(arguments=None):
     }
     report.append(record, options.results or machine.ROOT / "bench" / "results" / f"{moment[:10]}-curves.jsonl")
     if options.picture:
-        options.picture.write_text(picture.draw(record))
+        options.picture.write_text(picture.draw_record(record))
     return int(any(failed(precision, curve) for precision, curve in curves.items()))
 
 

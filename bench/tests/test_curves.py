@@ -103,7 +103,7 @@ class CurvesTest(unittest.TestCase):
 
     def test_a_picture_of_nothing(self):
         failed = {"curves": {"fp32": {"error": "x"}}, "settings": {"model": "a<b", "batch": 1}, "device": "cpu"}
-        xml.etree.ElementTree.fromstring(picture.draw(failed))
+        xml.etree.ElementTree.fromstring(picture.draw_record(failed))
 
     def test_ticks_are_round_and_inside(self):
         self.assertEqual(picture.ticks(0, 10), [0, 2, 4, 6, 8, 10])

@@ -1,5 +1,5 @@
 """BERT as transformers has it (src/models/bert.cpp, src/tasks/bert_pretraining.cpp): one pass of a small network with
-outputs, losses and gradients, the names in its files, and the losses of twenty steps of pretraining. It has an environment
+outputs, losses and gradients, the names in its files, and the losses of a hundred steps of pretraining. It has an environment
 of its own:
 
     python3 -m venv build/transformers
@@ -21,6 +21,7 @@ import transformers
 from safetensors.torch import safe_open, save_file
 from torch.nn import functional
 
+import curves
 import formula
 import random_words
 
@@ -29,7 +30,7 @@ VOCABULARY, WIDTH, LAYERS, HEADS, INNER, POSITIONS = 37, 16, 2, 2, 24, 12
 BATCH, TOKENS = 3, 10
 LENGTHS = [10, 7, 4]
 PLACES = [[1, 3], [0, 6], [2, 3]]
-STEPS, STEP_BATCH, MASKED, MASK, KEPT, SEED = 20, 8, 0.25, 4, [2, 3], 1
+STEP_BATCH, MASKED, MASK, KEPT, SEED = 8, 0.25, 4, [2, 3], 1
 SAMPLES = 16
 MASK_NAME = "[MASK]"
 
@@ -123,37 +124,32 @@ def masked(tokens, lengths, step):
     return [torch.from_numpy(part) for part in (gapped, places, labels, counts)]
 
 
-def losses(dtype):
+def losses(precision):
     """{"loss": [...], "masked": [...], "next_sentence": [...]}, one of each step."""
-    model = network(dtype)
+    model = network(curves.dtype_of(precision))
     decaying = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() == 1]
     optimizer = torch.optim.AdamW([{"params": decaying, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}], lr=2e-3)
-    result = {"loss": [], "masked": [], "next_sentence": []}
-    for step in range(STEPS):
+    training, result = curves.Training(optimizer, precision), {"loss": [], "masked": [], "next_sentence": []}
+    for step in range(curves.STEPS):
         name = f"bert.{step}"
         tokens = formula.labels(name, STEP_BATCH * TOKENS, VOCABULARY).reshape(STEP_BATCH, TOKENS)
         lengths = 3 + formula.labels(name + ".lengths", STEP_BATCH, TOKENS - 2)
         gapped, places, labels, counts = masked(tokens, lengths, step)
-        said = model(input_ids=gapped, attention_mask=shown(lengths), token_type_ids=integers(name + ".segments", (STEP_BATCH, TOKENS), 2))
-        logits = said.prediction_logits.gather(1, places[..., None].expand(-1, -1, VOCABULARY))
-        parts = {"masked": functional.cross_entropy(logits[counts], labels[counts]),
-                 "next_sentence": functional.cross_entropy(said.seq_relationship_logits, integers(name + ".next", (STEP_BATCH,), 2))}
-        parts["loss"] = parts["masked"] + parts["next_sentence"]
+        with training.precision():
+            said = model(input_ids=gapped, attention_mask=shown(lengths), token_type_ids=integers(name + ".segments", (STEP_BATCH, TOKENS), 2))
+            logits = said.prediction_logits.gather(1, places[..., None].expand(-1, -1, VOCABULARY))
+            parts = {"masked": functional.cross_entropy(logits[counts], labels[counts]),
+                     "next_sentence": functional.cross_entropy(said.seq_relationship_logits, integers(name + ".next", (STEP_BATCH,), 2))}
+            parts["loss"] = parts["masked"] + parts["next_sentence"]
         for key, value in parts.items():
             result[key].append(value.item())
-        optimizer.zero_grad()
-        parts["loss"].backward()
-        optimizer.step()
+        training.update(parts["loss"])
     return result
 
 
 def make_curves():
-    exact, single = losses(torch.float64), losses(torch.float32)
-    deviation = max(abs(a - b) for key in exact for a, b in zip(exact[key], single[key]))
-    print(f"masked {exact['masked'][0]:.4f} to {exact['masked'][-1]:.4f}; float32 differs by {deviation:.1e}")
-    assert deviation < 1e-3 and exact["masked"][0] - exact["masked"][-1] > 0.1
-    golden = exact | {"float32_deviation": deviation, "torch": torch.__version__.split("+")[0]}
+    golden = curves.golden("bert", losses, falls=0.1) | {"torch": torch.__version__.split("+")[0]}
     (FOLDER / "bert_pretraining.json").write_text(json.dumps(golden, indent=1) + "\n")
 
 

@@ -1,0 +1,43 @@
+"""Losses of a hundred steps in each precision: what the programs here that train networks of language share."""
+
+import contextlib
+
+import torch
+
+STEPS = 100
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def dtype_of(precision):
+    """Of the weights: mixed precision keeps them in float32."""
+    return torch.float64 if precision == "fp64" else torch.float32
+
+
+class Training:
+    """The steps of an optimizer, in 16 bits by autocast, those of fp16 with a loss scale that begins at 65536."""
+
+    def __init__(self, optimizer, precision):
+        self.optimizer, self.half = optimizer, HALVES.get(precision)
+        self.scaler = torch.amp.GradScaler("cpu", init_scale=65536.0, enabled=precision == "fp16")
+
+    def precision(self):
+        """What a step's loss is computed under."""
+        return torch.autocast("cpu", self.half) if self.half else contextlib.nullcontext()
+
+    def update(self, loss):
+        self.optimizer.zero_grad()
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+
+def golden(name, losses_of, falls=0.02):
+    """Of losses_of(precision) -> {"loss": [...], ...}: those in float64, how far float32 is from them, and "loss" in 16 bits."""
+    exact, single = losses_of("fp64"), losses_of("fp32")
+    deviation = max(abs(a - b) for key in exact for a, b in zip(exact[key], single[key]))
+    halves = {precision: losses_of(precision)["loss"] for precision in HALVES}
+    far = {precision: max(abs(a - b) for a, b in zip(exact["loss"], curve)) for precision, curve in halves.items()}
+    print(f"{name}: {exact['loss'][0]:.4f} to {exact['loss'][-1]:.4f}; float32 differs by {deviation:.1e}, "
+          + ", ".join(f"{precision} by {distance:.1e}" for precision, distance in far.items()))
+    assert deviation < 1e-3 and abs(exact["loss"][-1] - exact["loss"][0]) > falls
+    return exact | {"float32_deviation": deviation, "halves": halves}
