@@ -25,8 +25,7 @@ TEST(Golden, GanTrainsAsInPyTorch) {
   constexpr int64_t kBatch = 8;
   GoldenTraining training{
       .golden = read_golden("gan.json"),
-      .task = tasks::gan(
-          {.image_size = kSize, .noise = 8, .width = 4, .images = {.type = DataType::fp32}}),
+      .task = tasks::gan({.image_size = kSize, .noise = 8, .width = 4, .images = {.type = DataType::fp32}}),
       .options = {.phases = tasks::gan_phases(optim::adam({.learning_rate = 2e-3, .beta1 = 0.5}))},
       .batch = kBatch};
   for (size_t step = 0; step < kSteps; ++step) {
@@ -66,8 +65,7 @@ TEST(Golden, ClickThroughTrainsAsInPyTorch) {
   const std::vector<int64_t> entries{7, 40, 3};
   GoldenTraining training{
       .golden = read_golden("click_through.json"),
-      .task =
-          tasks::click_through({.entries = entries, .numbers = kNumbers, .width = 8, .hidden = {12, 6}}),
+      .task = tasks::click_through({.entries = entries, .numbers = kNumbers, .width = 8, .hidden = {12, 6}}),
       .options = {.optimizer = optim::adam({.learning_rate = 1e-2, .epsilon = 1e-12})},
       .batch = kBatch};
   for (size_t step = 0; step < kSteps; ++step) {
