@@ -167,6 +167,18 @@ TEST(ClusterProducts, TakeWorkAfterThemBesideThatBefore) {
       1, 3, with_kernel([](const Node* before, const Node&, const Node*) { return before != nullptr; }));
 }
 
+// As above %y waits for %u, which %f does not.
+TEST(ClusterProducts, TakeWhatIsBeforeThemWhereAWayLeadsThroughAnotherNode) {
+  expect_clustered(R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 5]) {
+    %f = relu(%a)
+    %v = matmul(%f, %b)
+    %u = softmax(%v)
+    %y = multiply(%v, %u)
+    output y = %y
+  })",
+                   3, 2, beginning());
+}
+
 TEST(ClusterProducts, LeaveWorkBetweenTwoToTheFirst) {
   expect_clustered(R"(graph g(input %a: fp32[3, 4], input %b: fp32[4, 5], input %c: fp32[5, 5]) {
     %u = matmul(%a, %b)

@@ -102,7 +102,7 @@ class ProductClusterSource {
   GeneratedProgram print() {
     const size_t a = place_of_a(), b = place_of(*parts_.product->input(problem_.b));
     PointerList pointers(node_);
-    const std::string work = pointers_text(pointers) + begin_text(a) + end_text();
+    const std::string work = pointers_text(pointers, a) + begin_text(a) + end_text();
     // Those of each warp that adds up.
     const int64_t row_tiles = quotient_rounded_up(problem_.m, int64_t{kRowsOfACluster}) * Layout::blocks;
     const int64_t parts = row_tiles * layout_.enders();
@@ -205,10 +205,11 @@ class ProductClusterSource {
   }
 
   // What both structures of work are made of.
-  std::string pointers_text(PointerList& pointers) const {
+  std::string pointers_text(PointerList& pointers, size_t factor) const {
     std::string members;
     for (size_t i = 0; i < node_.inputs().size(); ++i) {
-      if (!end_.reads(i) && !(begin_.has_value() && begin_->reads(i))) continue;
+      const bool begins = begin_.has_value() && i != factor && begin_->reads(i);
+      if (!begins && !end_.reads(i)) continue;
       const std::string name = fmt::format("x{}", i);
       pointers.input(name, i);
       members += fmt::format("  const {}* {};\n", device_type(node_.input(i)->data_type()), name);
