@@ -28,6 +28,9 @@ class PhaseBarrier {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address_), "r"(bytes)
                  : "memory");
   }
+  __device__ void arrive() const {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_) : "memory");
+  }
   // At the barrier that lies there in the block `rank` of the cluster.
   __device__ void arrive_of_block(int rank) const {
     asm volatile(

@@ -32,9 +32,9 @@ bool expand_operators(Graph& graph, const PassContext& context);
 // Makes clusters of primitive elementwise operators and at most one reduction (DESIGN, decisions 2 and 5).
 bool fuse_elementwise(Graph& graph, const PassContext& context);
 
-// A product and elementwise work after it as one node, where the device may have one kernel for it: kind
-// "ended_product".
-bool end_products(Graph& graph, const PassContext& context);
+// A product and elementwise work before and after it as one node, where the device may have one kernel for
+// it: kind "product_cluster".
+bool cluster_products(Graph& graph, const PassContext& context);
 
 // What several ranks add up together, in buckets of PassOptions::bucket_bytes in the order in which they are
 // made.

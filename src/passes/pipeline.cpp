@@ -87,12 +87,12 @@ std::vector<Pass> pipeline(const PassOptions& options) {
                       .documentation = "elementwise work and a reduction after it into clusters",
                       .run = passes::fuse_elementwise,
                       .after = {"expand_operators"}};
-  // Of what is left to choose: the tuner compares it with the two apart.
-  const Pass ends{.name = "end_products",
-                  .documentation = "matrix products and the elementwise work after them",
-                  .run = passes::end_products,
-                  .after = {"fuse_elementwise"},
-                  .before = {"group_clusters"}};
+  // Of what is left to choose: the tuner compares it with all apart.
+  const Pass product_clusters{.name = "cluster_products",
+                              .documentation = "matrix products and the elementwise work around them",
+                              .run = passes::cluster_products,
+                              .after = {"fuse_elementwise"},
+                              .before = {"group_clusters"}};
   const Pass groups{.name = "group_clusters",
                     .documentation = "clusters of all weights into one launch",
                     .run = passes::group_clusters,
@@ -119,7 +119,7 @@ std::vector<Pass> pipeline(const PassOptions& options) {
   // only one statistic is read leaves dead code.
   if (options.fuse)
     passes.insert(passes.end(), {recompute, products, dead, patterns, statistics, dead, input_casts, expand,
-                                 dead, clusters, ends, groups});
+                                 dead, clusters, product_clusters, groups});
   passes.push_back(joins);
   check_order(passes);
   return passes;

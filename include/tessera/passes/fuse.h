@@ -17,8 +17,9 @@ namespace tessera {
 // depend on each other.
 inline constexpr const char* kClusterKind = "cluster";
 inline constexpr const char* kClustersKind = "clusters";
-// A matrix product, alone or fused already, and elementwise work that reads it.
-inline constexpr const char* kEndedProductKind = "ended_product";
+// A matrix product, alone or fused already, with elementwise work that makes its first factor, that reads it,
+// or both.
+inline constexpr const char* kProductClusterKind = "product_cluster";
 
 using NodeSet = std::unordered_set<const Node*>;
 

@@ -87,9 +87,10 @@ struct PassTarget {
   // Clusters at the start and the end of a step that do not depend on each other are grouped into nodes that
   // read and make at most so many values: what one launch of the device takes. 0: they stay apart.
   int64_t values_per_group = 0;
-  // Whether one kernel of the device may be the faster way for a matrix product, alone or fused, and the
-  // elementwise node or cluster that reads it. Unset: never.
-  std::function<bool(const Node& product, const Node& reader)> ends_products = {};
+  // Whether one kernel of the device may be the faster way for a matrix product, alone or fused, with the
+  // elementwise node or cluster that makes its first factor, and nothing else, and the one that reads it. One
+  // of the two may be null. Unset: never.
+  std::function<bool(const Node* before, const Node& product, const Node* after)> clusters_products = {};
   // PassOptions::bucket_bytes where nobody says it: more than 0 where the device exchanges values beside
   // other work.
   int64_t bucket_bytes = 0;

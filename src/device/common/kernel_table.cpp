@@ -23,7 +23,7 @@ std::string kernel_key(const Node& node) {
 
 void check_kernel_keys(const std::vector<std::string>& keys, const std::vector<FusionPattern>& patterns) {
   std::vector<std::string> known;
-  for (const char* kind : {kClusterKind, kClustersKind, kEndedProductKind})
+  for (const char* kind : {kClusterKind, kClustersKind, kProductClusterKind})
     known.push_back(std::string("fused:") + kind);
   for (const FusionPattern& pattern : patterns) known.push_back("fused:" + pattern.kind);
   for (const OperatorSchema* schema : OperatorRegistry::instance().all()) {

@@ -19,9 +19,9 @@
 #include "device/cuda/fusion_patterns.h"
 #include "device/cuda/image/jpeg_decoder.h"
 #include "device/cuda/kernel_registry.h"
-#include "device/cuda/matmul/ended_product.h"
 #include "device/cuda/matmul/logit_rows.h"
 #include "device/cuda/matmul/padded_matmul.h"
+#include "device/cuda/matmul/product_cluster.h"
 #include "device/cuda/runtime/memory_pool.h"
 #include "device/cuda/runtime/peaks.h"
 #include "device/cuda/runtime/queue.h"
@@ -106,8 +106,9 @@ PassTarget CudaDevice::pass_target(const PassOptions& options) const {
   target.clusters_take = clusters_take;
   target.reductions_per_cluster = kReductionsOfACluster;
   target.values_per_group = kValuesOfAGroup;
-  target.ends_products = [context = context_](const Node& product, const Node& reader) {
-    return ends_product(product, reader, context->traits());
+  target.clusters_products = [context = context_](const Node* before, const Node& product,
+                                                  const Node* after) {
+    return clusters_product(before, product, after, context->traits());
   };
   // Of gradients that NCCL exchanges beside the backward pass, as PyTorch has it.
   target.bucket_bytes = int64_t{25} << 20;

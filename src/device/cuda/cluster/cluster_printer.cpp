@@ -183,10 +183,14 @@ std::string ClusterPrinter::index_type() const {
   return space_.elements() < (int64_t{1} << 30) ? "int32" : "int64";
 }
 
+bool ClusterPrinter::is_reduction(size_t output) const {
+  return std::any_of(reductions_.begin(), reductions_.end(),
+                     [&](const auto& reduction) { return reduction.output == output; });
+}
+
 bool ClusterPrinter::may_overwrite(size_t output, size_t input) const {
-  const bool reduced = std::any_of(reductions_.begin(), reductions_.end(),
-                                   [&](const auto& reduction) { return reduction.output == output; });
-  return !reduced && operands_[input].used && !operands_[input].counter && operands_[input].dense &&
+  return !is_reduction(output) && operands_[input].used && !operands_[input].counter &&
+         operands_[input].dense &&
          size_of(body_.inputs()[input]->data_type()) == size_of(body_.outputs()[output].value->data_type());
 }
 
@@ -310,15 +314,11 @@ std::string ClusterPrinter::step(bool rows) const {
   std::string text;
   for (const ClusterLoad& load : loads())
     text += fmt::format("    const auto {} = {};\n", load.name, load.expression);
-  return text + work(rows, "store<V>");
+  return text + work(rows) + stores("store<V>");
 }
 
-std::string ClusterPrinter::work(bool rows, std::string_view store) const {
+std::string ClusterPrinter::work(bool rows) const {
   std::string text = random_numbers();
-  const auto is_reduction = [&](size_t output) {
-    return std::any_of(reductions_.begin(), reductions_.end(),
-                       [&](const auto& reduction) { return reduction.output == output; });
-  };
   for (size_t i = 0; i < body_.outputs().size(); ++i) {
     if (!is_reduction(i))
       text += fmt::format("    Pack<{}, V> q{};\n", device_type(body_.outputs()[i].value->data_type()), i);
@@ -345,9 +345,13 @@ std::string ClusterPrinter::work(bool rows, std::string_view store) const {
                         rows ? "0" : "v", reductions_[k].operation, device_type(reduced->data_type()),
                         name_of(reduced));
   }
-  text += "    }\n";
+  return text + "    }\n";
+}
+
+std::string ClusterPrinter::stores(std::string_view function) const {
+  std::string text;
   for (size_t i = 0; i < body_.outputs().size(); ++i) {
-    if (!is_reduction(i)) text += fmt::format("    {0}(y{1} + e, q{1});\n", store, i);
+    if (!is_reduction(i)) text += fmt::format("    {0}(y{1} + e, q{1});\n", function, i);
   }
   return text;
 }

@@ -35,6 +35,7 @@ class ClusterPrinter {
 
   const backend::IterationSpace& space() const { return space_; }
   const std::vector<ClusterReduction>& reductions() const { return reductions_; }
+  bool is_reduction(size_t output) const;
   int vector() const { return vector_; }  // elements of one step
   std::string index_type() const;
   bool may_overwrite(size_t output, size_t input) const;
@@ -50,10 +51,11 @@ class ClusterPrinter {
   // The step: loads, computes and stores `vector()` elements from `e` on; the values to reduce are added to
   // `r0`, `r1`, ..., arrays of `vector()` accumulators, or of one with `rows`.
   std::string step(bool rows) const;
-  // The two halves of a step; `store` is the function that stores, such as
-  // "store<V>".
+  // The parts of a step: what it reads, what it computes, and what it stores.
   std::vector<ClusterLoad> loads() const;
-  std::string work(bool rows, std::string_view store) const;
+  std::string work(bool rows) const;  // leaves output n in `qn`
+  // `function` is what stores, such as "store<V>".
+  std::string stores(std::string_view function) const;
 
   // Whether the step reads the input at all, if only to draw random numbers by it.
   bool reads(size_t input) const { return operands_[input].used || operands_[input].counter; }

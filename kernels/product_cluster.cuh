@@ -1,28 +1,31 @@
-// A matrix product with any elementwise work after it, and sums of that work's columns, of compute
-// capability 9.0: y = end(a [m, k] b [k, n], ...) in 16 bits with sums in fp32.
+// A matrix product with any elementwise work on its first factor and after it, and sums of the latter's
+// columns, of compute capability 9.0: y = end(begin(a [m, k], ...) b [k, n], ...) in 16 bits with sums in
+// fp32.
 //
-// A block stays for many tiles, and its warps do one thing each. A thread of the first starts copies; two
-// warpgroups multiply, each half of the tile's rows, and leave the product in shared memory, rounded to its
-// type as if it went to memory; the others end it, row by row, while those two are at the next tile. Two
-// blocks, whose tiles are one below the other, copy half of their columns of b each, to both.
+// A block stays for many tiles, and its warps do one thing each. A thread of the first starts copies; where
+// there is work before the product four warps do that on a's tiles where they lie; two warpgroups multiply,
+// each half of the tile's rows, and leave the product in shared memory, rounded to its type as if it went to
+// memory; the others end it, row by row, while those two are at the next tile. Two blocks, whose tiles are
+// one below the other, copy half of their columns of b each, to both.
 //
 // P: Element (T), m, n, k, transposed (b is stored as [k, n], otherwise as [n, k]), sums (of columns: how
-// many), many (as in EndedProductLayout).
+// many), many and begun (as in ProductClusterLayout). Each 256 columns of the result begin a anew.
 #pragma once
 
 #include "bulk_copies.cuh"
 #include "cluster_memory.cuh"
-#include "ended_product_layout.h"
+#include "factor_work.cuh"
+#include "product_cluster_layout.h"
 #include "warpgroup_products.cuh"
 
 namespace tessera {
 
 template <typename P>
-class EndedProduct {
+class ProductCluster {
  public:
   using T = typename P::Element;
-  using Layout = EndedProductLayout;
-  static constexpr Layout layout{P::many};
+  using Layout = ProductClusterLayout;
+  static constexpr Layout layout{P::many, P::begun};
   static constexpr int warpgroup = Layout::warpgroup, halves = Layout::halves, vector = Layout::vector;
   static constexpr int half_rows = Layout::rows / halves;
   static constexpr int steps = (P::k + Layout::depth - 1) / Layout::depth;
@@ -32,10 +35,10 @@ class EndedProduct {
   static constexpr int enders = layout.enders();
   static constexpr int sets = P::sums > 0 ? P::sums : 1;
   static constexpr int tiles = Layout::columns / 8;  // of a warp's sums
-  static_assert(P::n % vector == 0);
+  static_assert(P::n % vector == 0 && (!P::begun || (P::many && P::k % vector == 0)));
 
   // parts: [P::sums, tiles of rows, enders, n], those of each warp apart.
-  __device__ EndedProduct(const TensorMap& a, const TensorMap& b, float* parts, unsigned char* memory)
+  __device__ ProductCluster(const TensorMap& a, const TensorMap& b, float* parts, unsigned char* memory)
       : a_(&a),
         b_(&b),
         parts_(parts),
@@ -51,21 +54,25 @@ class EndedProduct {
   // Of `vector` neighboring results from an element on: end.of_columns(element) is what they need that is the
   // same in all rows, end.of_results(element) what else they need, and end(element, of_columns, of_results,
   // product, sums) ends them. Their product lies there; what is added up is added to sums [P::sums][vector].
-  template <typename End>
-  __device__ void run(const End& end) {
+  // begin has the same for neighboring elements of a, and begin(element, of_columns, of_results, a) is what
+  // they become; what lies beyond the matrix is lost.
+  template <typename Begin, typename End>
+  __device__ void run(const Begin& begin, const End& end) {
     if (thread_ == 0) begin_barriers();
     wait_for_cluster();
     const int warp = thread_ / 32, group = thread_ / warpgroup;
     if (group == 1 || group == 2) {
-      if constexpr (P::many) take_registers<168>();
+      if constexpr (P::many) take_registers<P::begun ? 160 : 168>();
       multiply(group - 1);
     } else {
-      if constexpr (P::many) give_registers<88>();
-      if (warp > 0) {
-        finish(end, warp < warpgroup / 32 ? warp - 1 : warp - 1 - halves * warpgroup / 32);
-      } else {
+      if constexpr (P::many) give_registers<P::begun ? 96 : 88>();
+      if (warp == 0) {
         if (thread_ == 0) copy();
         __syncwarp();
+      } else if (P::begun && group == 3) {
+        if constexpr (P::begun) begin_factor(begin);
+      } else {
+        finish(end, warp < warpgroup / 32 ? warp - 1 : warp - 1 - halves * warpgroup / 32);
       }
     }
     // The other block copies to this one's memory and arrives at its barriers.
@@ -86,6 +93,10 @@ class EndedProduct {
 
   __device__ PhaseBarrier full(int stage) const { return PhaseBarrier(barriers_ + stage); }
   __device__ PhaseBarrier empty(int stage) const { return PhaseBarrier(barriers_ + Layout::stages + stage); }
+  // The work before the product is done.
+  __device__ PhaseBarrier begun(int stage) const {
+    return PhaseBarrier(barriers_ + 2 * Layout::stages + stage);
+  }
   __device__ T* a_of(int stage) const { return stages_ + stage * Layout::stage_elements; }
   __device__ T* b_of(int stage) const { return a_of(stage) + Layout::a_elements; }
 
@@ -93,6 +104,7 @@ class EndedProduct {
     for (int stage = 0; stage < Layout::stages; ++stage) {
       full(stage).begin(1);
       empty(stage).begin(halves * Layout::blocks);
+      if (P::begun) begun(stage).begin(layout.beginners());
     }
     show_barriers();
     fetch_map(a_);
@@ -136,6 +148,22 @@ class EndedProduct {
     }
   }
 
+  template <typename Begin>
+  __device__ void begin_factor(const Begin& begin) const {
+    Turn turn;
+    for_each_tile([&](int row, int, bool) {
+      FactorWork<P, Begin> work(begin, row);
+      for (int step = 0; step < steps; ++step, turn.advance()) {
+        full(turn.stage).wait(turn.parity);
+        work.run(a_of(turn.stage), step);
+        show_to_products();
+        __syncwarp();
+        if (thread_ % 32 == 0) begun(turn.stage).arrive();
+        work.load_columns(step + 1);
+      }
+    });
+  }
+
   __device__ void multiply(int half) const {
     Turn turn;
     float sums[tiles][4];
@@ -143,6 +171,7 @@ class EndedProduct {
       int last = 0;
       for (int step = 0; step < steps; ++step, turn.advance()) {
         full(turn.stage).wait(turn.parity);
+        if constexpr (P::begun) begun(turn.stage).wait(turn.parity);
         begin_products();
         multiply_stage(sums, a_of(turn.stage) + half * half_rows * Layout::depth, b_of(turn.stage), step > 0);
         end_of_products();
@@ -278,7 +307,7 @@ class EndedProduct {
   int thread_, rank_;
   T* stages_;         // a and b
   T* result_;         // [rows, pitch]
-  uint64* barriers_;  // full, empty
+  uint64* barriers_;  // full, empty, begun
 };
 
 }  // namespace tessera
