@@ -1,6 +1,6 @@
 // A matrix product with any elementwise work on its first factor and after it, and sums of the latter's
-// columns, of compute capability 9.0: y = end(begin(a [m, k], ...) b [k, n], ...) in 16 bits with sums in
-// fp32.
+// columns or rows, of compute capability 9.0: y = end(begin(a [m, k], ...) b [k, n], ...) in 16 bits with
+// sums in fp32.
 //
 // A block stays for many tiles, and its warps do one thing each. A thread of the first starts copies; where
 // there is work before the product four warps do that on a's tiles where they lie; two warpgroups multiply,
@@ -8,8 +8,9 @@
 // memory; the others end it, row by row, while those two are at the next tile. Two blocks, whose tiles are
 // one below the other, copy half of their columns of b each, to both.
 //
-// P: Element (T), m, n, k, transposed (b is stored as [k, n], otherwise as [n, k]), sums (of columns: how
-// many), many and begun (as in ProductClusterLayout). Each 256 columns of the result begin a anew.
+// P: Element (T), m, n, k, transposed (b is stored as [k, n], otherwise as [n, k]), sums (how many), of_rows
+// (what they add up, otherwise columns), many and begun (as in ProductClusterLayout). Each 256 columns of the
+// result begin a anew.
 #pragma once
 
 #include "bulk_copies.cuh"
@@ -34,10 +35,12 @@ class ProductCluster {
   static constexpr int pairs = (P::m + pair_rows - 1) / pair_rows * tile_columns;
   static constexpr int enders = layout.enders();
   static constexpr int sets = P::sums > 0 ? P::sums : 1;
-  static constexpr int tiles = Layout::columns / 8;  // of a warp's sums
+  static constexpr int in_a_row = P::of_rows ? 1 : vector;  // sums of a thread's neighboring results
+  static constexpr int tiles = Layout::columns / 8;         // of a warp's sums
   static_assert(P::n % vector == 0 && (!P::begun || (P::many && P::k % vector == 0)));
 
-  // parts: [P::sums, tiles of rows, enders, n], those of each warp apart.
+  // parts: of columns [P::sums, tiles of rows, enders, n], those of each warp apart; of rows
+  // [P::sums, tiles of columns, m].
   __device__ ProductCluster(const TensorMap& a, const TensorMap& b, float* parts, unsigned char* memory)
       : a_(&a),
         b_(&b),
@@ -53,7 +56,8 @@ class ProductCluster {
 
   // Of `vector` neighboring results from an element on: end.of_columns(element) is what they need that is the
   // same in all rows, end.of_results(element) what else they need, and end(element, of_columns, of_results,
-  // product, sums) ends them. Their product lies there; what is added up is added to sums [P::sums][vector].
+  // product, sums) ends them. Their product lies there; what is added up is added to sums [P::sums][vector],
+  // or [P::sums][1] of rows.
   // begin has the same for neighboring elements of a, and begin(element, of_columns, of_results, a) is what
   // they become; what lies beyond the matrix is lost.
   template <typename Begin, typename End>
@@ -253,7 +257,7 @@ class ProductCluster {
       const int column = first_column + lane_column;
       const int rows = column < P::n ? min(Layout::rows, P::m - first_row) : 0;
       const int first = first_row * P::n + column;
-      float sums[sets][vector] = {};
+      float sums[sets][in_a_row] = {};
       typename End::OfColumns of_columns;
       if (column < P::n) of_columns = end.of_columns(column);
       typename End::OfResults loaded[together], next[together];
@@ -276,13 +280,28 @@ class ProductCluster {
           const int own = row + n * enders;
           if (own < rows)
             end(first + own * P::n, of_columns, loaded[n], result_ + own * Layout::pitch + lane_column, sums);
+          if constexpr (P::of_rows) leave_row(sums, first_row, own, first_column / Layout::columns);
           loaded[n] = next[n];
         }
         if (!last && row < half_rows && row + stride >= half_rows) arrive_at(taken(0));
       }
       if (!last) arrive_at(taken(1));
-      if constexpr (P::sums > 0) leave_sums(sums, first_row / Layout::rows * enders + warp, column);
+      if constexpr (P::sums > 0 && !P::of_rows)
+        leave_sums(sums, first_row / Layout::rows * enders + warp, column);
     });
+  }
+
+  // The sums of a row that the warp has ended, which begin at zero again.
+  __device__ void leave_row(float (&sums)[sets][1], int first_row, int own, int tile) const {
+    if (own >= Layout::rows || first_row + own >= P::m) return;
+#pragma unroll
+    for (int n = 0; n < P::sums; ++n) {
+      float& sum = sums[n][0];
+#pragma unroll
+      for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
+      if (thread_ % 32 == 0) parts_[(n * tile_columns + tile) * P::m + first_row + own] = sum;
+      sum = 0;
+    }
   }
 
   __device__ static void leave_sums_of(float* to, const float (&sums)[vector]) {

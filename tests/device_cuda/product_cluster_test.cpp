@@ -48,6 +48,11 @@ std::vector<ProductCase> cases_after() {
            "  output y = %y\n  output g = %g\n  output h = %h"},
           {"SumsAlone", 260, 72, 136, false,
            "%y = multiply(%v, %z) %g = reduce_sum(%y) {axes = [0]}\n  output g = %g"},
+          {"SumsOfRows", 300, 264, 200, true,
+           "%y = multiply(%v, %z) %g = reduce_sum(%y) {axes = [1]}\n  output y = %y\n  output g = %g"},
+          {"TwoSumsOfRows", 40001, 8, 16, false,
+           "%y = multiply(%v, %bias) %g = reduce_sum(%y) {axes = [1]} %q = multiply(%y, %y) "
+           "%h = reduce_sum(%q) {axes = [1], keep_dims = true}\n  output g = %g\n  output h = %h"},
           {"OfRows", 140, 96, 136, true, "%y = multiply(%v, %row)\n  output y = %y\n  output v = %v"},
           {"Dropped", 140, 96, 136, false,
            "%d = dropout(%v, %counter) {rate = 0.25, stream = 5} %y = add(%d, %z)\n  output y = %y"}};
@@ -145,14 +150,13 @@ TEST_P(ProductCluster, EveryKernel) {
   const auto graph = clustered_graph(own, type);
   const Node& node = *graph->nodes().front();
   // The product is rounded to its type before anything is added to it, and a sum is of as many products as
-  // there are rows. Of factors below 1 a product is hardly more than two roots of its terms.
+  // there are rows or columns. Of factors below 1 a product is hardly more than two roots of its terms.
   const double rounding = unit_roundoff(type) * 2 * std::sqrt(static_cast<double>(own.k));
   std::vector<Tolerance> tolerances;
   for (const auto& output : node.outputs()) {
-    const bool sum = output->shape().size() == 1;
-    tolerances.push_back(
-        tolerance_for(OperatorClass::contraction, type, {.terms = sum ? own.k * own.m : own.k}));
-    tolerances.back().absolute += rounding * (sum ? std::sqrt(static_cast<double>(own.m)) : 1);
+    const int64_t added = own.m * own.n / output->type().element_count();  // results of each number
+    tolerances.push_back(tolerance_for(OperatorClass::contraction, type, {.terms = own.k * added}));
+    tolerances.back().absolute += rounding * std::sqrt(static_cast<double>(added));
   }
   expect_every_kernel(node, random_inputs(node, own.low, own.high), tolerances,
                       std::vector<bool>(node.inputs().size(), false), gpu_or_null(), true);
@@ -191,8 +195,10 @@ TEST(ProductClusters, LeaveWorkAfterThemThatTheKernelDoesNotTake) {
   EXPECT_FALSE(ended("cuda:plan-a100", "bf16", 4096, "%y = multiply(%v, %z)"));
   EXPECT_FALSE(ended("cuda:plan-h200", "fp32", 4096, "%y = multiply(%v, %z)"));
   EXPECT_FALSE(ended("cuda:plan-h200", "bf16", 64, "%y = multiply(%v, %z)"));
-  EXPECT_FALSE(
+  EXPECT_TRUE(
       ended("cuda:plan-h200", "bf16", 4096, "%u = multiply(%v, %z) %y = reduce_sum(%u) {axes = [1]}"));
+  EXPECT_FALSE(
+      ended("cuda:plan-h200", "bf16", 4096, "%u = multiply(%v, %z) %y = reduce_sum(%u) {axes = [0, 1]}"));
   EXPECT_FALSE(
       ended("cuda:plan-h200", "bf16", 4096, "%u = multiply(%v, %z) %y = reduce_max(%u) {axes = [0]}"));
 }

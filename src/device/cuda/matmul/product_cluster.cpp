@@ -36,11 +36,21 @@ int64_t columns_of(const Value& value) {
   return value.shape().back().value();
 }
 
+// Over what comes before the last axis, or over that alone.
 bool sums_columns(const Node& reduction, size_t rank) {
   std::vector<bool> columns(rank, true);
   columns.back() = false;
+  return backend::reduced_axes(reduction, rank) == columns;
+}
+bool sums_rows(const Node& reduction, size_t rank) {
+  std::vector<bool> rows(rank, false);
+  rows.back() = true;
+  return backend::reduced_axes(reduction, rank) == rows;
+}
+
+bool is_sum(const Node& reduction, size_t rank) {
   return reduction.schema().traits.reduction == ReductionKind::sum &&
-         backend::reduced_axes(reduction, rank) == columns;
+         (sums_columns(reduction, rank) || sums_rows(reduction, rank));
 }
 
 // The node that makes an output, in the body of a fused one.
@@ -48,13 +58,13 @@ const Node* maker_of(const Node& node, size_t output) {
   return node.body() == nullptr ? &node : node.body()->outputs().at(output).value->producer();
 }
 
-// Whether all that the work makes is as large as the product, or a sum over its columns.
+// Whether all that the work makes is as large as the product, or sums of its columns or rows.
 bool keeps_shape(const Node& after, const Value& product) {
   for (size_t i = 0; i < after.outputs().size(); ++i) {
     const Node* made = maker_of(after, i);
     if (made == nullptr) return false;
     const bool reduces = made->schema().traits.reduction != ReductionKind::none;
-    if (reduces && !sums_columns(*made, product.shape().size())) return false;
+    if (reduces && !is_sum(*made, product.shape().size())) return false;
     if ((reduces ? made->input(0) : after.output(i))->shape() != product.shape()) return false;
   }
   return true;
@@ -103,13 +113,15 @@ class ProductClusterSource {
     const size_t a = place_of_a(), b = place_of(*parts_.product->input(problem_.b));
     PointerList pointers(node_);
     const std::string work = pointers_text(pointers, a) + begin_text(a) + end_text();
-    // Those of each warp that adds up.
     const int64_t row_tiles = quotient_rounded_up(problem_.m, int64_t{kRowsOfACluster}) * Layout::blocks;
-    const int64_t parts = row_tiles * layout_.enders();
+    const int64_t column_tiles = quotient_rounded_up(problem_.n, int64_t{Layout::columns});
+    // A row is added up by a warp, a column by all that end results.
+    const int64_t parts = of_rows() ? column_tiles : row_tiles * layout_.enders();
+    const int64_t results = of_rows() ? problem_.m : problem_.n;
     std::vector<Combination> sums;
     for (const ClusterReduction& reduction : end_.reductions()) {
-      sums.push_back({program_.workspace_bytes, problem_.n, reduction.output});
-      program_.workspace_bytes += floats(parts * problem_.n);
+      sums.push_back({program_.workspace_bytes, results, reduction.output});
+      program_.workspace_bytes += floats(parts * results);
     }
     const std::string first_part = sums.empty() ? "nullptr" : pointers.workspace(0);
     program_.source =
@@ -126,8 +138,8 @@ class ProductClusterSource {
                     pointers.filled("Pointers", "pointers"), first_part),
         1);
     Launch launch{.entry = "run", .threads = layout_.threads(), .arguments = pointers.arguments()};
-    launch.blocks = std::min<int64_t>(row_tiles * quotient_rounded_up(problem_.n, int64_t{Layout::columns}),
-                                      gpu_.multiprocessors / Layout::blocks * Layout::blocks);
+    launch.blocks =
+        std::min<int64_t>(row_tiles * column_tiles, gpu_.multiprocessors / Layout::blocks * Layout::blocks);
     launch.cluster = Layout::blocks;
     launch.shared_bytes = Layout::shared_bytes;
     launch.maps = {map_of(a, problem_.m, problem_.k, Layout::rows, Layout::depth),
@@ -156,11 +168,17 @@ class ProductClusterSource {
     }
     for (const ClusterReduction& reduction : end_.reductions()) {
       const Value& reduced = *reduction.node->input(0);
-      refuse_unless(sums_columns(*reduction.node, reduced.shape().size()) &&
-                        columns_of(reduced) == problem_.n && is_floating(reduced.data_type()) &&
-                        reduced.data_type() != DataType::fp64,
-                    "it ends with other than sums of columns");
+      refuse_unless(is_sum(*reduction.node, reduced.shape().size()) && columns_of(reduced) == problem_.n &&
+                        is_floating(reduced.data_type()) && reduced.data_type() != DataType::fp64,
+                    "it ends with other than sums of columns or rows");
     }
+  }
+
+  // All of a cluster are over the same axes.
+  bool of_rows() const {
+    if (end_.reductions().empty()) return false;
+    const Node& sum = *end_.reductions().front().node;
+    return sums_rows(sum, sum.input(0)->shape().size());
   }
 
   void check_work(const ClusterPrinter& work, int64_t columns) const {
@@ -199,8 +217,8 @@ class ProductClusterSource {
     return fmt::format(
         "struct Problem {{\n  using Element = {};\n  static constexpr int m = {}, n = {}, k = {}, sums = "
         "{};\n"
-        "  static constexpr bool transposed = {}, many = {}, begun = {};\n}};\n",
-        device_type(problem_.type), problem_.m, problem_.n, problem_.k, end_.reductions().size(),
+        "  static constexpr bool of_rows = {}, transposed = {}, many = {}, begun = {};\n}};\n",
+        device_type(problem_.type), problem_.m, problem_.n, problem_.k, end_.reductions().size(), of_rows(),
         !problem_.transpose_b, layout_.many, layout_.begun);
   }
 
@@ -227,7 +245,7 @@ class ProductClusterSource {
   std::string begin_text(size_t factor) const {
     if (!begin_.has_value()) return "struct Begin : Pointers {};\n";
     return work_text("Begin", *begin_, factor, "own", "template <typename Element>", "const Element& own", "",
-                     "    return q0;\n");
+                     begin_->work(false) + "    return q0;\n");
   }
 
   std::string end_text() const {
@@ -236,14 +254,14 @@ class ProductClusterSource {
       sums += fmt::format("    auto& r{0} = sums[{0}];\n", k);
     return work_text("End", end_, node_.inputs().size(), "load<V>(own)",
                      "template <typename Element, typename Sums>", "const Element* own, Sums& sums", sums,
-                     end_.stores("store<Memory::global>"));
+                     end_.work(of_rows()) + end_.stores("store<Memory::global>"));
   }
 
   // A structure that the kernel calls, as kernels/product_cluster.cuh has it. `own`: the input that lies in
   // shared memory, which `read_own` gives.
   static std::string work_text(std::string_view name, const ClusterPrinter& printer, size_t own,
                                std::string_view read_own, std::string_view head, std::string_view parameters,
-                               std::string_view first, std::string_view last) {
+                               std::string_view first, std::string_view work) {
     std::string of_columns, of_results, reads_of_columns, reads_of_results, operands;
     for (const ClusterLoad& operand : printer.loads()) {
       if (operand.input == own) {
@@ -264,9 +282,9 @@ class ProductClusterSource {
         "}}\n"
         "  {6}\n"
         "  __device__ auto operator()(Index e, const OfColumns& columns, const OfResults& results,\n"
-        "                             {7}) const {{\n{8}{9}{10}{11}  }}\n}};\n",
+        "                             {7}) const {{\n{8}{9}{10}  }}\n}};\n",
         name, of_columns, of_results, printer.coordinates_of_element(), reads_of_columns, reads_of_results,
-        head, parameters, operands, first, printer.work(false), last);
+        head, parameters, operands, first, work);
   }
 
   const Node& node_;
