@@ -52,7 +52,7 @@ std::vector<ProductCase> cases_after() {
            "%y = multiply(%v, %z) %g = reduce_sum(%y) {axes = [1]}\n  output y = %y\n  output g = %g"},
           {"TwoSumsOfRows", 40001, 8, 16, false,
            "%y = multiply(%v, %bias) %g = reduce_sum(%y) {axes = [1]} %q = multiply(%y, %y) "
-           "%h = reduce_sum(%q) {axes = [1], keep_dims = true}\n  output g = %g\n  output h = %h"},
+           "%h = reduce_sum(%q) {axes = [1], keep_dimensions = true}\n  output g = %g\n  output h = %h"},
           {"OfRows", 140, 96, 136, true, "%y = multiply(%v, %row)\n  output y = %y\n  output v = %v"},
           {"Dropped", 140, 96, 136, false,
            "%d = dropout(%v, %counter) {rate = 0.25, stream = 5} %y = add(%d, %z)\n  output y = %y"}};
