@@ -16,6 +16,9 @@ elseif(TESSERA_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Release")
   set(TESSERA_TEST_OPTIONS -O0)
 endif()
 
+# What `./test --light` leaves out, and the target `light_tests` does not build.
+set(TESSERA_ROOMS_THAT_COMPUTE device_cpu device_cuda graph_fuzz kernel_fuzz models tasks)
+
 set(TESSERA_TEST_HEADERS ${TESSERA_GRAPH_HEADERS} <gtest/gtest.h>)
 tessera_precompiled(tessera_test_headers EXECUTABLE HEADERS ${TESSERA_TEST_HEADERS} LINK fmt::fmt GTest::gtest)
 if(TARGET tessera_test_headers)
@@ -47,6 +50,9 @@ function(tessera_test_program NAME)
   endif()
   add_executable(${NAME}_tests ${TEST_SOURCES})
   add_dependencies(room_tests ${NAME}_tests)
+  if(NOT NAME IN_LIST TESSERA_ROOMS_THAT_COMPUTE)
+    add_dependencies(light_tests ${NAME}_tests)
+  endif()
   file(CONFIGURE OUTPUT "${NAME}_folder/test_folder.h" @ONLY
        CONTENT "#define TESSERA_TEST_FOLDER \"@CMAKE_CURRENT_SOURCE_DIR@/@NAME@\"\n")
   target_include_directories(${NAME}_tests PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}"
@@ -80,8 +86,7 @@ endfunction()
 function(tessera_add_shards NAME LIBRARY_THREADS LIBRARY_THREADS_IN)
   set(SHARDS 6)
   set(LABELS shard)
-  # For `./test --light`.
-  if(NAME MATCHES "^(device_cpu|device_cuda|graph_fuzz|kernel_fuzz|models|tasks)$")
+  if(NAME IN_LIST TESSERA_ROOMS_THAT_COMPUTE)
     list(APPEND LABELS computes)
   endif()
   # Texts for a GPU in bfloat16 are those in fp16 with another type: `./test NAME` and `./test --gpu` compile them.
