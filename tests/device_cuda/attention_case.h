@@ -133,16 +133,16 @@ inline double largest_of(const Tensor& tensor) {
   return result;
 }
 
-// Gradients of keys are sums over the queries of all heads that share them.
-inline Problem problem_of(const AttentionCase& own) {
-  return {.terms = std::max({own.queries * own.heads / own.heads_of_keys(), own.keys, own.width}),
-          .magnitude = kLargestOperand * kLargestOperand};
+// Of sums over keys, a head's width, or so many queries.
+inline Problem problem_of(const AttentionCase& own, int64_t queries) {
+  return {.terms = std::max({queries, own.keys, own.width}), .magnitude = kLargestOperand * kLargestOperand};
 }
 
 // In 16 bits the weights are rounded before they multiply v: by a unit each, and so the sums by at most a
 // unit of the largest v.
 inline Tolerances forward_tolerances(const AttentionCase& own) {
-  const Tolerance exact = tolerance_for(OperatorClass::contraction, DataType::fp32, problem_of(own));
+  const Tolerance exact =
+      tolerance_for(OperatorClass::contraction, DataType::fp32, problem_of(own, own.queries));
   if (own.type == DataType::fp32) return {exact, exact};
   const double u = unit_roundoff(own.type), kept = 1 / (1 - own.dropout);
   return {{.absolute = (exact.absolute + 2 * u * kLargestOperand) * kept, .relative = 2 * u}, exact};
@@ -151,7 +151,9 @@ inline Tolerances forward_tolerances(const AttentionCase& own) {
 // Weights and their gradients are rounded before the products; the errors are independent, and each is a unit
 // of its term. 8 units of the largest result leave room beyond five standard deviations.
 inline Tolerance backward_tolerance(const AttentionCase& own, const Tensor& expected) {
-  const Tolerance exact = tolerance_for(OperatorClass::contraction, DataType::fp32, problem_of(own));
+  // Gradients of keys are sums over the queries of all heads that share them.
+  const Tolerance exact = tolerance_for(OperatorClass::contraction, DataType::fp32,
+                                        problem_of(own, own.queries * own.heads / own.heads_of_keys()));
   const double scale = std::max(1.0, largest_of(expected));
   const double u = own.type == DataType::fp32 ? 0 : unit_roundoff(own.type);
   return {.absolute = scale * (exact.absolute + 8 * u), .relative = exact.relative + 2 * u};
