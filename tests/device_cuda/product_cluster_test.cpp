@@ -51,7 +51,7 @@ std::vector<ProductCase> cases_after() {
           {"SumsOfRows", 300, 264, 200, true,
            "%y = multiply(%v, %z) %g = reduce_sum(%y) {axes = [1]}\n  output y = %y\n  output g = %g"},
           {"TwoSumsOfRows", 40001, 8, 16, false,
-           "%y = multiply(%v, %bias) %g = reduce_sum(%y) {axes = [1]} %q = tanh(%v) "
+           "%y = multiply(%v, %bias) %g = reduce_sum(%y) {axes = [1]} %q = tanh(%y) "
            "%h = reduce_sum(%q) {axes = [1], keep_dimensions = true}\n  output g = %g\n  output h = %h"},
           {"OfRows", 140, 96, 136, true, "%y = multiply(%v, %row)\n  output y = %y\n  output v = %v"},
           {"Dropped", 140, 96, 136, false,
