@@ -57,14 +57,16 @@ def read(folder, device):
 
 
 def record(network, of, options, moment):
-    return {
+    origin = ours.origin(options, moment)
+    return origin | {
         "case": f"{options.device}/{network}-curves",
         "kind": "curves",
         "device": options.device,
         "goal": {"fp32": curves.GOAL},
+        "versions": {"tessera": origin["versions"]},
         "settings": {"model": network, "steps": len(next(iter(of.values()))["tessera"])},
         "curves": of,
-    } | ours.origin(options, moment)
+    }
 
 
 def main(arguments=None):

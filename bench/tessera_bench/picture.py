@@ -38,7 +38,7 @@ def panel(x0, y0, name, curve, low, high):
     def at_loss(loss):
         return y0 + TOP + height * (high - loss) / (high - low)
 
-    parts = [text(x0 + LEFT, y0 + TOP - 12, f"{name}: largest relative difference {curve['difference']:.1e}", 13)]
+    parts = [text(x0 + LEFT, y0 + TOP - 12, f"{name}: at most {curve['difference']:.1e} apart, relatively", 11)]
     for loss in ticks(low, high):
         parts.append(line(x0 + LEFT, at_loss(loss), x0 + LEFT + width, at_loss(loss)))
         parts.append(text(x0 + LEFT - 6, at_loss(loss) + 4, f"{loss:g}", 11, "end"))
