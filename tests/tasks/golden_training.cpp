@@ -55,7 +55,7 @@ std::string numbered(const char* name, size_t step) {
   return name + std::to_string(step);
 }
 
-Losses train(const GoldenTraining& training) {
+Losses losses_of(const GoldenTraining& training) {
   SymbolBindings sizes = training.sizes;
   sizes["batch"] = training.batch;
   std::vector<data::Batch> batches;

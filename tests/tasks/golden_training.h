@@ -30,7 +30,7 @@ Tensor golden_integers(const std::string& name, const Shape& shape, int64_t clas
 std::string numbered(const char* name, size_t step);
 
 // Of each step, with the weights of the formula.
-Losses train(const GoldenTraining& training);
+Losses losses_of(const GoldenTraining& training);
 
 // No loss of the first twenty steps is farther from float64 than so many times PyTorch's own float32, and no
 // later one by more than a thousandth.

@@ -208,7 +208,7 @@ TEST_P(LanguageCurves, ArePyTorchsOnEachDevice) {
   for (const auto& device : available_devices()) {
     SCOPED_TRACE(device->description().name);
     training.options.device = device;
-    const Losses losses = train(training);
+    const Losses losses = losses_of(training);
     keep(network.name, precision, *device, training.golden, losses.at("loss"));
     if (precision == Precision::fp32) {
       // Sums in another order; Adam's first steps divide by the roots of small gradients.
