@@ -14,8 +14,11 @@ from program import ENDLESS, PROGRAM, ProgramTest, checkpoint
 BOUND = 60  # seconds in which all must have ended
 PLUGIN = pathlib.Path(PROGRAM).parents[1] / "lib" / "libtessera_mpi.so"
 
-# Starts Open MPI's daemon of another machine on this one.
+# Starts Open MPI's daemon of another machine on this one, with a folder for temporary files of its own: two that make the
+# same there at once fail.
 AGENT = """#!/bin/sh
+export TMPDIR="$0.$1"
+mkdir "$TMPDIR"
 shift
 exec sh -c "$*"
 """
