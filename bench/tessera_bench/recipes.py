@@ -79,7 +79,7 @@ STATED = {
     "gan": Stated(3, (Bound("test_mean_distance", 0.05, less_is_better=True), Bound("test_spread", 0.85))),
     "lenet": Stated(3, (Bound("test_accuracy", 0.895),)),
     "lenet_jpeg": Stated(8, data="jpeg", beside=Beside("lenet", whole_files("build/fashion-jpeg"), "test_accuracy", 0.003)),
-    # Seven tenths are matrix products, whose time depends on the processor's vectors: 4.3 minutes with AVX2.
+    # Less than 3 minutes on one machine, 4.3 to 4.8 on another, seven tenths of it in matrix products.
     "messages": Stated(6, (Bound("test_bleu", 34.0),), data="messages"),
     "mlp": Stated(3, (Bound("test_accuracy", 0.885),)),
     "photographs_jpeg": Stated(12, data="photographs", beside=Beside(
