@@ -134,9 +134,10 @@ def make_fortunes(options):
                    if path.is_file() and not path.is_symlink() and path.suffix != ".dat")
     # An empty line ends a text, where the files have a percent sign.
     (folder / "fortunes.txt").write_bytes(re.sub(rb"(?m)^%$", b"", b"".join(path.read_bytes() for path in texts)))
-    tokenize = [options.program, "data", "tokenize", folder / "fortunes.txt"]
-    subprocess.run([*tokenize, "--train", "wordpiece", "--vocabulary", "4096", "-o", folder / "tokenizer"], check=True)
-    subprocess.run([*tokenize, "--tokenizer", folder / "tokenizer", "-o", folder / "shards", "--quiet"], check=True)
+    # By the same names as there, since shards are known by their files' names.
+    tokenize = [options.program.absolute(), "data", "tokenize", "build/bert/fortunes.txt"]
+    subprocess.run([*tokenize, "--train", "wordpiece", "--vocabulary", "4096", "-o", "build/bert/tokenizer"], cwd=machine.ROOT, check=True)
+    subprocess.run([*tokenize, "--tokenizer", "build/bert/tokenizer", "-o", "build/bert/shards", "--quiet"], cwd=machine.ROOT, check=True)
 
 
 def make_jpeg(options):
