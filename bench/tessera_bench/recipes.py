@@ -129,12 +129,12 @@ def make_messages(options):
 def make_fortunes(options):
     """Shards of short texts, with a tokenizer that is learned from them, as docs/bert.md makes them."""
     folder = machine.ROOT / "build/bert"
+    shutil.rmtree(folder / "shards", ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     texts = sorted(path for path in pathlib.Path("/usr/share/games/fortunes").rglob("*")
                    if path.is_file() and not path.is_symlink() and path.suffix != ".dat")
     # An empty line ends a text, where the files have a percent sign.
     (folder / "fortunes.txt").write_bytes(re.sub(rb"(?m)^%$", b"", b"".join(path.read_bytes() for path in texts)))
-    # By the same names as there, since shards are known by their files' names.
     tokenize = [options.program.absolute(), "data", "tokenize", "build/bert/fortunes.txt"]
     subprocess.run([*tokenize, "--train", "wordpiece", "--vocabulary", "4096", "-o", "build/bert/tokenizer"], cwd=machine.ROOT, check=True)
     subprocess.run([*tokenize, "--tokenizer", "build/bert/tokenizer", "-o", "build/bert/shards", "--quiet"], cwd=machine.ROOT, check=True)
