@@ -12,6 +12,7 @@
 #include "support/compare.h"
 #include "support/devices.h"
 #include "support/golden.h"
+#include "tasks/golden_training.h"
 
 namespace tessera::testing {
 namespace {
@@ -31,19 +32,15 @@ tasks::FineTuningOptions small_options() {
           .tokens = kTokens};
 }
 
-Tensor numbers(const char* name, const Shape& shape, int64_t classes) {
-  return models::formula::labels(name, element_count(shape), classes).reshape(shape);
-}
-
 Feeds golden_texts() {
-  return {{"tokens", numbers("bert.tokens", {kBatch, kTokens}, 37)},
-          {"segments", numbers("bert.segments", {kBatch, kTokens}, 2)},
+  return {{"tokens", golden_integers("bert.tokens", {kBatch, kTokens}, 37)},
+          {"segments", golden_integers("bert.segments", {kBatch, kTokens}, 2)},
           {"lengths", Tensor::from<int32_t>({kBatch}, {10, 7, 4})}};
 }
 
 // Every second token within the lengths has a tag.
 Tensor golden_tags() {
-  Tensor tags = numbers("heads.tags", {kBatch, kTokens}, 3);
+  Tensor tags = golden_integers("heads.tags", {kBatch, kTokens}, 3);
   const Tensor lengths = golden_texts().at("lengths");
   for (int64_t row = 0; row < kBatch; ++row) {
     for (int64_t place = 0; place < kTokens; ++place)
@@ -63,7 +60,8 @@ class FineTuning : public ::testing::TestWithParam<HeadCase> {};
 INSTANTIATE_TEST_SUITE_P(Heads, FineTuning,
                          ::testing::Values(HeadCase{"classification",
                                                     tasks::text_classification(small_options()),
-                                                    {{"labels", numbers("heads.labels", {kBatch}, 3)}},
+                                                    {{"labels",
+                                                      golden_integers("heads.labels", {kBatch}, 3)}},
                                                     {{"logits", "logits"}}},
                                            HeadCase{"tagging",
                                                     tasks::text_tagging(small_options()),
